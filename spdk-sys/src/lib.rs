@@ -1,0 +1,1 @@
+//! Facts about the installed SPDK. Without SPDK this crate is empty.

@@ -1,0 +1,2 @@
+//! `lanemark`: parses the command line, calls the verb, exits with its code.
+fn main() {}
