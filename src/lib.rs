@@ -17,6 +17,7 @@ pub mod backend;
 pub mod clock;
 pub mod config;
 pub mod errno;
+pub mod measure;
 pub mod record;
 pub mod request;
 pub mod session;
