@@ -20,6 +20,7 @@ pub mod errno;
 pub mod record;
 pub mod request;
 pub mod session;
+pub mod sys;
 pub mod sysfs;
 pub mod units;
 pub mod workload;
