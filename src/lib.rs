@@ -21,6 +21,7 @@ pub mod measure;
 pub mod record;
 pub mod request;
 pub mod session;
+pub mod sys;
 pub mod sysfs;
 pub mod units;
 pub mod workload;
