@@ -104,7 +104,11 @@ impl Stream {
         let oldest = self.next_arrival;
         let mut count = u64::from(self.held.is_some());
         // Bounded: an overload of hours is told apart from one of a million arrivals by nobody.
-        while self.arrivals.is_some() && !self.exhausted && self.next_arrival < end && count < 1_000_000 {
+        while self.arrivals.is_some()
+            && !self.exhausted
+            && self.next_arrival < end
+            && count < 1_000_000
+        {
             count += 1;
             self.schedule(clock);
         }
