@@ -410,6 +410,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             lane.queue.close(CLOSE_LIMIT);
         }
         let account = self.account;
+        let stamp_mode = account.stamp_mode();
         let clock = account.clock;
         let window_end = account.window_end;
         let streams = self
@@ -440,7 +441,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             window_failed_count: account.window_failed_count,
             window_failed_sum_ns: account.window_failed_sum_ns,
             abandoned,
-            stamp_mode: account.stamp_mode(),
+            stamp_mode,
             errors: account.errors,
             slowest: account.slowest,
             gaps: account.gaps,
@@ -452,7 +453,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             },
             busy_is_cpu_time: Q::SLEEPS,
             polls_count: self.polls_count,
-            in_flight_area_ns: self.in_flight_area * u128::from(clock.to_ns(1 << 32)) >> 32,
+            in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,
             drain_max_ns: account.drain_max_ns,
             last_interval: account.interval,
             streams,
