@@ -18,6 +18,7 @@ pub mod clock;
 pub mod config;
 pub mod errno;
 pub mod record;
+pub mod report;
 pub mod request;
 pub mod session;
 pub mod sysfs;
