@@ -6,6 +6,10 @@
 pub mod buffers;
 pub mod clock;
 pub mod cpu;
+pub mod ioctl;
+pub mod ring;
+pub mod slots;
+mod uapi;
 
 use crate::errno::Errno;
 
