@@ -17,6 +17,8 @@ pub mod backend;
 pub mod clock;
 pub mod config;
 pub mod errno;
+pub mod measure;
+pub mod reactor;
 pub mod record;
 pub mod request;
 pub mod session;
