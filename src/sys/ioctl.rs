@@ -118,7 +118,7 @@ pub fn block_capacity_bytes(file: &File) -> Result<u64, Errno> {
 pub fn logical_block_bytes(file: &File) -> Result<u32, Errno> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: this request writes one int to the address, which is live and writable.
-    unsafe { ioctl(file, u64::from(libc::BLKSSZGET), (&raw mut bytes).cast()) }?;
+    unsafe { ioctl(file, libc::BLKSSZGET, (&raw mut bytes).cast()) }?;
     u32::try_from(bytes).map_err(|_| Errno(libc::ERANGE))
 }
 
@@ -129,7 +129,7 @@ pub fn logical_block_bytes(file: &File) -> Result<u32, Errno> {
 pub fn physical_block_bytes(file: &File) -> Result<u32, Errno> {
     let mut bytes: libc::c_uint = 0;
     // SAFETY: this request writes one unsigned int to the address, which is live and writable.
-    unsafe { ioctl(file, u64::from(libc::BLKPBSZGET), (&raw mut bytes).cast()) }?;
+    unsafe { ioctl(file, libc::BLKPBSZGET, (&raw mut bytes).cast()) }?;
     Ok(bytes)
 }
 
@@ -299,9 +299,9 @@ pub fn extents(file: &File, start_bytes: u64, length_bytes: u64) -> Result<Vec<E
 
 /// # Safety
 /// `arg` must be what `request` reads and writes.
-unsafe fn ioctl(file: &File, request: u64, arg: *mut libc::c_void) -> Result<i32, Errno> {
-    // SAFETY: the caller's promise. The type of a request differs between C libraries.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), request as _, arg) };
+unsafe fn ioctl(file: &File, request: libc::Ioctl, arg: *mut libc::c_void) -> Result<i32, Errno> {
+    // SAFETY: the caller's promise.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), request, arg) };
     if done < 0 {
         Err(last_errno())
     } else {
@@ -309,13 +309,18 @@ unsafe fn ioctl(file: &File, request: u64, arg: *mut libc::c_void) -> Result<i32
     }
 }
 
-/// `_IOR` and `_IOWR` of include/uapi/asm-generic/ioctl.h (all architectures that we name in CI).
-const fn ior(kind: u8, number: u8, size: usize) -> u64 {
-    (2 << 30) | ((size as u64) << 16) | ((kind as u64) << 8) | number as u64
+/// `_IOR` and `_IOWR` of include/uapi/asm-generic/ioctl.h. C libraries differ in the type of a request; the kernel looks at 32 bits.
+const fn ior(kind: u8, number: u8, size: usize) -> libc::Ioctl {
+    io(2, kind, number, size)
 }
 
-const fn iowr(kind: u8, number: u8, size: usize) -> u64 {
-    (3 << 30) | ((size as u64) << 16) | ((kind as u64) << 8) | number as u64
+const fn iowr(kind: u8, number: u8, size: usize) -> libc::Ioctl {
+    io(3, kind, number, size)
+}
+
+const fn io(direction: u32, kind: u8, number: u8, size: usize) -> libc::Ioctl {
+    ((direction << 30) | ((size as u32) << 16) | ((kind as u32) << 8) | number as u32)
+        as libc::Ioctl
 }
 
 #[cfg(test)]

@@ -6,116 +6,14 @@
 //! given back with Release.
 
 use super::last_errno;
+use super::mapping::Mapping;
+pub use super::ring_kinds::{Entries, Plain, RingError, TaskRun, Wide};
 use super::uapi as k;
 use crate::errno::Errno;
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// The size of entries: 64 and 16 bytes, or 128 and 32 for NVMe passthrough.
-pub trait Entries {
-    /// Submission entry.
-    type Sqe: Copy;
-    /// Completion entry.
-    type Cqe: Copy;
-    /// Flags of `io_uring_setup` that ask for these sizes.
-    const SETUP_FLAGS: u32;
-}
-
-/// 64-byte submissions, 16-byte completions.
-#[derive(Debug, Clone, Copy)]
-pub struct Plain;
-
-/// 128-byte submissions, 32-byte completions.
-#[derive(Debug, Clone, Copy)]
-pub struct Wide;
-
-impl Entries for Plain {
-    type Sqe = k::Sqe;
-    type Cqe = k::Cqe;
-    const SETUP_FLAGS: u32 = 0;
-}
-
-impl Entries for Wide {
-    type Sqe = k::Sqe128;
-    type Cqe = k::Cqe32;
-    const SETUP_FLAGS: u32 = k::IORING_SETUP_SQE128 | k::IORING_SETUP_CQE32;
-}
-
-/// How completions are delivered, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskRun {
-    /// Only when we ask for events: SINGLE_ISSUER and DEFER_TASKRUN (6.1).
-    Deferred,
-    /// At any system call, without an interrupt: COOP_TASKRUN (5.19).
-    Cooperative,
-    /// At any time.
-    Interrupting,
-}
-
-impl TaskRun {
-    const ALL: [TaskRun; 3] = [Self::Deferred, Self::Cooperative, Self::Interrupting];
-
-    const fn setup_flags(self) -> u32 {
-        match self {
-            Self::Deferred => {
-                k::IORING_SETUP_SUBMIT_ALL
-                    | k::IORING_SETUP_SINGLE_ISSUER
-                    | k::IORING_SETUP_DEFER_TASKRUN
-                    | k::IORING_SETUP_TASKRUN_FLAG
-            }
-            Self::Cooperative => {
-                k::IORING_SETUP_SUBMIT_ALL
-                    | k::IORING_SETUP_COOP_TASKRUN
-                    | k::IORING_SETUP_TASKRUN_FLAG
-            }
-            Self::Interrupting => 0,
-        }
-    }
-
-    /// The words in records.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deferred => "deferred task work",
-            Self::Cooperative => "cooperative task work (kernel without DEFER_TASKRUN)",
-            Self::Interrupting => "interrupting task work (kernel without COOP_TASKRUN)",
-        }
-    }
-}
-
-/// Why a ring could not be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RingError {
-    /// More entries than a ring may have.
-    #[error(
-        "a ring holds at most {} entries, {asked} are asked for",
-        k::IORING_MAX_ENTRIES
-    )]
-    TooDeep {
-        /// Entries asked for.
-        asked: u32,
-    },
-    /// A kernel without what we cannot do without.
-    #[error("this kernel's io_uring is too old (Linux 5.11 is needed)")]
-    TooOld,
-    /// A call failed.
-    #[error("{what} failed: {errno}")]
-    Kernel {
-        /// Which.
-        what: &'static str,
-        /// Why.
-        errno: Errno,
-    },
-}
-
-/// A memory mapping, unmapped when dropped.
-#[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
-}
 
 /// One io_uring instance. Belongs to the thread that made it.
 #[derive(Debug)]
@@ -179,7 +77,7 @@ impl<E: Entries> Ring<E> {
                 }
             }
         }
-        Err(kernel("io_uring_setup", refused))
+        Err(RingError::kernel("io_uring_setup", refused))
     }
 
     fn mapped(
@@ -471,45 +369,6 @@ impl<E: Entries> Drop for Ring<E> {
     }
 }
 
-impl Mapping {
-    fn of_ring(fd: &OwnedFd, bytes: usize, offset: i64) -> Result<Self, RingError> {
-        // SAFETY: a new mapping of the ring's own memory, at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                fd.as_raw_fd(),
-                offset as libc::off_t,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(kernel("mapping the rings", last_errno()));
-        }
-        let base = NonNull::new(base.cast()).ok_or(RingError::TooOld)?;
-        Ok(Self { base, bytes })
-    }
-
-    /// # Safety
-    /// `offset` must lie inside the mapping and be aligned for `T`.
-    unsafe fn at<T>(&self, offset: u32) -> NonNull<T> {
-        // SAFETY: the caller's promise.
-        unsafe { self.base.add(offset as usize) }.cast()
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `of_ring`; the ring that points into it is being dropped.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
-
-const fn kernel(what: &'static str, errno: Errno) -> RingError {
-    RingError::Kernel { what, errno }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -559,7 +418,10 @@ mod tests {
         for _ in 0..40 {
             let ring = Ring::<Plain>::new(1, false).unwrap();
             // Kernels before 5.18 register none; others must not run out of their 16.
-            assert_eq!(ring.ring_registered(), ring.task_run() != TaskRun::Interrupting);
+            assert_eq!(
+                ring.ring_registered(),
+                ring.task_run() != TaskRun::Interrupting
+            );
         }
     }
 

@@ -195,6 +195,12 @@ impl SlotRing {
             && (self.main.wants_enter() || self.side.as_ref().is_some_and(Ring::wants_enter))
     }
 
+    /// Whether there is such a slot, with nothing in flight.
+    #[must_use]
+    pub fn is_free(&self, slot: Slot) -> bool {
+        self.expected.get(slot.index()) == Some(&FREE)
+    }
+
     /// The buffer of a slot with nothing in flight.
     ///
     /// # Panics
@@ -213,7 +219,7 @@ impl SlotRing {
     /// or where the length is more than its buffer.
     #[inline]
     pub fn push(&mut self, slot: Slot, request: Request) -> bool {
-        if self.expected.get(slot.index()) != Some(&FREE) {
+        if !self.is_free(slot) {
             return false;
         }
         let length_bytes = match request {

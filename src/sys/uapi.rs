@@ -147,6 +147,7 @@ pub const IORING_MAX_ENTRIES: u32 = 32_768;
 /// Longest single registered buffer (io_uring/rsrc.c, `io_buffer_validate`).
 pub const MAX_REGISTERED_BUFFER_BYTES: usize = 1 << 30;
 
+#[cfg(test)]
 pub const IORING_OP_NOP: u8 = 0;
 pub const IORING_OP_FSYNC: u8 = 3;
 pub const IORING_OP_READ_FIXED: u8 = 4;
