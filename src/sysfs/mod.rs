@@ -18,6 +18,8 @@ pub use mounts::Mount;
 pub use node::{DevNum, FileId, Node, NodeKind};
 pub use swaps::Swap;
 
+pub mod queue;
+
 use std::path::{Path, PathBuf};
 
 /// The roots of one machine's `/sys`, `/proc` and `/dev`: the real ones, or a captured tree's.

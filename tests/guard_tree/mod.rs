@@ -21,7 +21,7 @@ pub const DISK_BYTES: u64 = 8 << 20;
 impl Tree {
     pub fn new() -> Self {
         let tree = Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: in_memory(),
             contents: HashMap::new(),
             mounts: Vec::new(),
         };
@@ -248,6 +248,11 @@ impl Contents for Tree {
         let bytes = std::fs::read(path).map_err(|error| Errno::of(&error))?;
         Ok(Box::new(bytes))
     }
+}
+
+/// Thousands of small files: in memory where there is such a place.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Content with bytes at places.
