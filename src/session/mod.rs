@@ -3,6 +3,10 @@
 pub mod guard;
 pub mod identity;
 pub mod machine;
+pub mod preflight;
+pub mod prepare;
+pub mod scan;
+pub mod written;
 
 mod assemble;
 mod cost;
