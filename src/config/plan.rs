@@ -1,6 +1,7 @@
 //! The validated job: no unresolved default, every size in blocks of its device.
 
 use crate::backend::Batch;
+pub use crate::measure::StampChoice;
 use crate::units::{BlockSize, Nanos};
 use crate::workload::{OpMix, StreamSpec};
 
@@ -74,27 +75,4 @@ pub struct Limits {
     pub grace: Nanos,
     /// The step ends when this many I/Os have failed; absent: never.
     pub max_errors: Option<u64>,
-}
-
-/// The user's word on stamping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StampChoice {
-    /// Exact, unless the batch bound is under 1 % of p50 at the end of the ramp.
-    Auto,
-    /// A clock reading per I/O.
-    Exact,
-    /// A clock reading per poll.
-    Batch,
-}
-
-impl StampChoice {
-    /// The name in job files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Exact => "exact",
-            Self::Batch => "batch",
-        }
-    }
 }
