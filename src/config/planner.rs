@@ -5,7 +5,7 @@ use super::echo::summary;
 use super::error::ConfigError;
 use super::fit::{Fitted, Target, fit};
 use super::intent::{JobIntent, StepIntent, StreamIntent, Total};
-use super::place::{At, Place};
+use super::place::{At, Given, Place};
 use super::plan::{Limits, Plan, PlannedDevice, StepPlan};
 use super::resolve::resolve;
 use super::schema::Job;
@@ -225,21 +225,10 @@ fn quota(
             format!("the share of one stream is {blocks} blocks, less than one request of {largest} blocks; use more"),
         ));
     }
-    let by_passes =
-        match &stream.passes {
-            None => None,
-            Some(given) => Some(fitted.region.blocks.checked_mul(given.value).ok_or_else(
-                || {
-                    target.unfit(
-                        &given.place,
-                        format!(
-                            "{} passes over {} blocks is more than 64 bits can count; use fewer",
-                            given.value, fitted.region.blocks
-                        ),
-                    )
-                },
-            )?),
-        };
+    let by_passes = match &stream.passes {
+        None => None,
+        Some(given) => Some(passes_blocks(given, stream, fitted, target)?),
+    };
     let blocks = match (by_size, by_passes) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -247,6 +236,32 @@ fn quota(
     Ok(Quota {
         ios: totals.number_ios(index),
         blocks,
+    })
+}
+
+/// Blocks of `passes` over the region. A sequential stream skips what is left at the end and holds no
+/// whole request: counting that would begin another pass.
+fn passes_blocks(
+    passes: &Given<u64>,
+    stream: &StreamIntent,
+    fitted: &Fitted,
+    target: &Target<'_>,
+) -> Result<u64, ConfigError> {
+    let pass = match (&stream.access, fitted.sizes.as_slice()) {
+        (Access::Sequential, [one]) => {
+            let request = u64::from(one.blocks);
+            fitted.region.blocks / request * request
+        }
+        _ => fitted.region.blocks,
+    };
+    pass.checked_mul(passes.value).ok_or_else(|| {
+        target.unfit(
+            &passes.place,
+            format!(
+                "{} passes over {pass} blocks are more than 64 bits can count; use fewer",
+                passes.value
+            ),
+        )
     })
 }
 
