@@ -11,7 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn tool(cost_ns_per_io: Option<f64>) -> Tool {
     Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: option_env!("LANEMARK_GIT_COMMIT").unwrap_or("unknown").to_owned(),
+        git_commit: option_env!("LANEMARK_GIT_COMMIT")
+            .unwrap_or("unknown")
+            .to_owned(),
         spdk_version: option_env!("LANEMARK_SPDK_VERSION").map(str::to_owned),
         cost_ns_per_io,
     }
@@ -32,7 +34,9 @@ pub fn environment(sysfs: &Sysfs, clock: &MachineClock, allowed: &AllowedCpus) -
         clock: clock.kind().to_owned(),
         clock_hz: clock.hz(),
         smt: text("devices/system/cpu/smt/active").map(|active| active == "1"),
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        started_unix_s: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |t| t.as_secs()),
     }
 }
 
