@@ -59,6 +59,7 @@ fn tree() -> Vec<Source> {
 fn the_tree_is_tidy() {
     let tree = tree();
     assert!(tree.len() > 50, "the tree was found");
+    assert!(floors::uses_count(&tree) > 100, "its modules were read");
     let mut findings: Vec<Finding> = tree
         .iter()
         .flat_map(|source| RULES.iter().flat_map(|rule| rule(source)))
