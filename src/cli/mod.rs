@@ -3,4 +3,6 @@
 pub mod completions;
 pub mod exit;
 pub mod output;
+pub mod progress;
+mod progress_line;
 mod terminal;
