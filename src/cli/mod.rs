@@ -5,4 +5,6 @@ pub mod exit;
 pub mod output;
 pub mod progress;
 mod progress_line;
+pub mod run;
+mod signals;
 mod terminal;
