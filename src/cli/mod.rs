@@ -5,6 +5,8 @@ pub mod completions;
 pub mod exit;
 mod job_flags;
 pub mod output;
+pub mod progress;
+mod progress_line;
 pub mod run;
 mod signals;
 mod terminal;
