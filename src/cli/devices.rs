@@ -28,22 +28,40 @@ fn json(inventory: &Inventory) -> String {
 }
 
 fn text(inventory: &Inventory) -> String {
-    let shown = inventory.devices.iter().filter(|device| !device.is_idle_virtual());
+    let shown = inventory
+        .devices
+        .iter()
+        .filter(|device| !device.is_idle_virtual());
     let mut rows = table(&[
-        "DEVICE", "MODEL", "SERIAL", "SIZE", "BLOCK", "MEDIUM", "SCHEDULER", "DRIVER", "IN USE",
+        "DEVICE",
+        "MODEL",
+        "SERIAL",
+        "SIZE",
+        "BLOCK",
+        "MEDIUM",
+        "SCHEDULER",
+        "DRIVER",
+        "IN USE",
     ]);
     let mut rows_count = 0;
     for device in shown {
         rows.add_row(row(device));
         rows_count += 1;
     }
-    let mut text = if rows_count == 0 { "no block devices\n".to_owned() } else { text_of(&rows) };
+    let mut text = if rows_count == 0 {
+        "no block devices\n".to_owned()
+    } else {
+        text_of(&rows)
+    };
     let idle_count = inventory.devices.len() - rows_count;
     if idle_count > 0 {
         let _ = writeln!(text, "and {idle_count} idle loop, zram, ram or nbd devices");
     }
     let of_devices = inventory.devices.iter().flat_map(|device| {
-        device.problems.iter().map(move |problem| format!("{}: {problem}", device.name))
+        device
+            .problems
+            .iter()
+            .map(move |problem| format!("{}: {problem}", device.name))
     });
     for problem in inventory.problems.iter().cloned().chain(of_devices) {
         let _ = writeln!(text, "problem: {problem}");
@@ -54,12 +72,10 @@ fn text(inventory: &Inventory) -> String {
 fn row(device: &DeviceEntry) -> Vec<String> {
     let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let paths = std::iter::once(&device.path).chain(&device.other_paths);
-    let uses = if device.in_use.is_empty() && device.problems.is_empty() {
-        "no".to_owned()
-    } else if device.in_use.is_empty() {
-        "unknown".to_owned()
-    } else {
-        device.in_use.join("\n")
+    let uses = match device.in_use.as_deref() {
+        None => "unknown".to_owned(),
+        Some([]) => "no".to_owned(),
+        Some(uses) => uses.join("\n"),
     };
     vec![
         paths.cloned().collect::<Vec<_>>().join("\n"),
@@ -77,7 +93,11 @@ fn row(device: &DeviceEntry) -> Vec<String> {
 /// `512/4096`: logical and physical block in bytes.
 fn blocks(device: &DeviceEntry) -> String {
     let word = |bytes: Option<u32>| bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
-    format!("{}/{}", word(device.logical_block_bytes), word(device.physical_block_bytes))
+    format!(
+        "{}/{}",
+        word(device.logical_block_bytes),
+        word(device.physical_block_bytes)
+    )
 }
 
 fn medium(device: &DeviceEntry) -> String {
@@ -87,15 +107,24 @@ fn medium(device: &DeviceEntry) -> String {
         None => "?",
     };
     // Loop and RAM devices call themselves non-rotating; that makes them no flash.
-    let is_virtual = device.driver.is_none() && device.model.is_none() && device.rotational == Some(false);
+    let is_virtual =
+        device.driver.is_none() && device.model.is_none() && device.rotational == Some(false);
     let kind = if is_virtual { "virtual" } else { kind };
-    if device.read_only == Some(true) { format!("{kind}, ro") } else { kind.to_owned() }
+    if device.read_only == Some(true) {
+        format!("{kind}, ro")
+    } else {
+        kind.to_owned()
+    }
 }
 
 /// Capacity the way drives are sold (decimal), which is not always exact, with the exact figure in JSON.
 fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] =
-        [("PB", 1_000_000_000_000_000), ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+    const UNITS: [(&str, u64); 4] = [
+        ("PB", 1_000_000_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+    ];
     for (name, unit) in UNITS {
         if bytes >= unit {
             let tenths = bytes / (unit / 10);

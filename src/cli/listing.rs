@@ -18,7 +18,9 @@ pub(super) const LIST_SCHEMA_VERSION: u32 = 1;
 /// A table without frames. Its width is the terminal's on a terminal and its content's elsewhere.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header.iter().copied());
     table
 }

@@ -71,8 +71,18 @@ pub fn preflight(sysfs: &Sysfs) -> Vec<Check> {
     checks.into_iter().map(told).collect()
 }
 
-fn check(name: &'static str, state: State, found: impl Into<String>, remedy: impl Into<String>) -> Check {
-    Check { name, state, found: found.into(), remedy: remedy.into() }
+fn check(
+    name: &'static str,
+    state: State,
+    found: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Check {
+    Check {
+        name,
+        state,
+        found: found.into(),
+        remedy: remedy.into(),
+    }
 }
 
 fn huge_pages(sysfs: &Sysfs) -> Result<Check, SysfsError> {
@@ -80,18 +90,31 @@ fn huge_pages(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let pools = host::huge_pools(sysfs)?;
     let used: Vec<&HugePool> = pools.iter().filter(|pool| pool.total_count > 0).collect();
     let in_words = |pool: &&HugePool| {
-        let node = pool.node.map_or_else(String::new, |node| format!("node {node}: "));
-        format!("{node}{} of {} x {} free", pool.free_count, pool.total_count, pool.page)
+        let node = pool
+            .node
+            .map_or_else(String::new, |node| format!("node {node}: "));
+        format!(
+            "{node}{} of {} x {} free",
+            pool.free_count, pool.total_count, pool.page
+        )
     };
     let remedy = "sysctl vm.nr_hugepages=1024 (2 GiB of 2 MiB pages), or on one NUMA node: echo 1024 > /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages";
     if pools.is_empty() {
-        return Ok(check(NAME, State::Missing, "the kernel has no huge pages", "use a kernel with CONFIG_HUGETLBFS"));
+        return Ok(check(
+            NAME,
+            State::Missing,
+            "the kernel has no huge pages",
+            "use a kernel with CONFIG_HUGETLBFS",
+        ));
     }
     if used.is_empty() {
         return Ok(check(NAME, State::Missing, "none reserved", remedy));
     }
     let found = used.iter().map(in_words).collect::<Vec<_>>().join(", ");
-    let free: u64 = used.iter().map(|pool| pool.free_count.saturating_mul(pool.page.0)).sum();
+    let free: u64 = used
+        .iter()
+        .map(|pool| pool.free_count.saturating_mul(pool.page.0))
+        .sum();
     // SPDK's environment and the buffers of one reactor fit into this.
     let enough = free >= 256 << 20;
     let state = if enough { State::Ok } else { State::Warn };
@@ -102,11 +125,16 @@ fn memlock(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     const NAME: &str = "memlock";
     Ok(match host::limit(sysfs, "Max locked memory")? {
         Limit::Unlimited => check(NAME, State::Ok, "unlimited", ""),
-        Limit::At(bytes) if bytes >= 64 << 20 => check(NAME, State::Ok, Bytes(bytes).to_string(), ""),
+        Limit::At(bytes) if bytes >= 64 << 20 => {
+            check(NAME, State::Ok, Bytes(bytes).to_string(), "")
+        }
         Limit::At(bytes) => check(
             NAME,
             State::Warn,
-            format!("{}: too little for registered buffers and for VFIO", Bytes(bytes)),
+            format!(
+                "{}: too little for registered buffers and for VFIO",
+                Bytes(bytes)
+            ),
             "ulimit -l unlimited, or `memlock unlimited` in /etc/security/limits.conf",
         ),
     })
@@ -147,7 +175,11 @@ fn io_uring(sysfs: &Sysfs) -> Result<Check, SysfsError> {
 }
 
 /// Drivers whose polled queues are a parameter of their module.
-const POLLED_DRIVERS: [(&str, &str); 3] = [("nvme", "nvme"), ("mpt3sas", "mpt3sas"), ("megaraid_sas", "megaraid_sas")];
+const POLLED_DRIVERS: [(&str, &str); 3] = [
+    ("nvme", "nvme"),
+    ("mpt3sas", "mpt3sas"),
+    ("megaraid_sas", "megaraid_sas"),
+];
 
 fn poll_queues(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     const NAME: &str = "poll-queues";
@@ -166,19 +198,32 @@ fn poll_queues(sysfs: &Sysfs) -> Result<Check, SysfsError> {
         .map(|device| device.name)
         .collect();
     if !without.is_empty() {
-        let remedy: Vec<String> = without.iter().map(|name| format!("{name}.poll_queues=2")).collect();
+        let remedy: Vec<String> = without
+            .iter()
+            .map(|name| format!("{name}.poll_queues=2"))
+            .collect();
         return Ok(check(
             NAME,
             State::Warn,
-            format!("none for {}: the kernel completes by interrupt", without.join(", ")),
-            format!("boot with {}, or reload the module with poll_queues=2", remedy.join(" ")),
+            format!(
+                "none for {}: the kernel completes by interrupt",
+                without.join(", ")
+            ),
+            format!(
+                "boot with {}, or reload the module with poll_queues=2",
+                remedy.join(" ")
+            ),
         ));
     }
     if with.is_empty() && polling.is_empty() {
         let found = "no driver here that could poll";
         return Ok(check(NAME, State::Ok, found, ""));
     }
-    let found = with.into_iter().chain(polling).collect::<Vec<_>>().join(", ");
+    let found = with
+        .into_iter()
+        .chain(polling)
+        .collect::<Vec<_>>()
+        .join(", ");
     Ok(check(NAME, State::Ok, found, ""))
 }
 
@@ -187,7 +232,12 @@ fn governor(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let governors = host::governors(sysfs)?;
     let names = governors.iter().cloned().collect::<Vec<_>>().join(", ");
     if governors.is_empty() {
-        return Ok(check(NAME, State::Ok, "the kernel does not scale frequencies here", ""));
+        return Ok(check(
+            NAME,
+            State::Ok,
+            "the kernel does not scale frequencies here",
+            "",
+        ));
     }
     if names == "performance" {
         return Ok(check(NAME, State::Ok, names, ""));
@@ -205,7 +255,11 @@ fn clocksource(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let (current, available) = host::clocksource(sysfs)?;
     let flags = host::cpu_flags(sysfs)?;
     let invariant = flags.contains("constant_tsc") && flags.contains("nonstop_tsc");
-    let steady = if invariant { "invariant TSC" } else { "TSC not invariant" };
+    let steady = if invariant {
+        "invariant TSC"
+    } else {
+        "TSC not invariant"
+    };
     let found = format!("{current}, {steady}");
     if current == "tsc" && invariant {
         return Ok(check(NAME, State::Ok, found, ""));
@@ -217,9 +271,17 @@ fn clocksource(sysfs: &Sysfs) -> Result<Check, SysfsError> {
         } else {
             "the kernel has found the TSC unfit (see dmesg); nothing to do in a virtual machine"
         };
-        let paravirtual = matches!(current.as_str(), "kvm-clock" | "hyperv_clocksource_tsc_page");
+        let paravirtual = matches!(
+            current.as_str(),
+            "kvm-clock" | "hyperv_clocksource_tsc_page"
+        );
         let state = if paravirtual { State::Ok } else { State::Warn };
-        return Ok(check(NAME, state, found, if paravirtual { "" } else { remedy }));
+        return Ok(check(
+            NAME,
+            state,
+            found,
+            if paravirtual { "" } else { remedy },
+        ));
     }
     Ok(check(
         NAME,
@@ -239,7 +301,12 @@ fn smt(sysfs: &Sysfs) -> Result<Check, SysfsError> {
             "nothing, as long as --cpus names no siblings; or echo off > /sys/devices/system/cpu/smt/control",
         ),
         Some(false) => check(NAME, State::Ok, "off", ""),
-        None => check(NAME, State::Unknown, "the kernel does not say", "look at lscpu -e"),
+        None => check(
+            NAME,
+            State::Unknown,
+            "the kernel does not say",
+            "look at lscpu -e",
+        ),
     })
 }
 
@@ -248,7 +315,12 @@ fn iommu(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let (units, groups_count) = host::iommus(sysfs)?;
     if groups_count > 0 {
         let units_count = units.len();
-        return Ok(check(NAME, State::Ok, format!("{units_count} units, {groups_count} groups"), ""));
+        return Ok(check(
+            NAME,
+            State::Ok,
+            format!("{units_count} units, {groups_count} groups"),
+            "",
+        ));
     }
     Ok(check(
         NAME,
@@ -263,13 +335,23 @@ fn vfio(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let vfio = host::vfio(sysfs)?;
     let bound_count = vfio.bound_count;
     Ok(match (vfio.node, vfio.pci_driver) {
-        (true, true) => check(NAME, State::Ok, format!("vfio-pci loaded, {bound_count} devices bound"), ""),
+        (true, true) => check(
+            NAME,
+            State::Ok,
+            format!("vfio-pci loaded, {bound_count} devices bound"),
+            "",
+        ),
         _ if vfio.uio_driver => check(
             NAME,
             State::Warn,
             "no vfio-pci, but uio_pci_generic: devices can write to any memory",
             "modprobe vfio-pci, where there is an IOMMU",
         ),
-        _ => check(NAME, State::Missing, "vfio-pci is not loaded", "modprobe vfio-pci (only SPDK on PCIe needs it)"),
+        _ => check(
+            NAME,
+            State::Missing,
+            "vfio-pci is not loaded",
+            "modprobe vfio-pci (only SPDK on PCIe needs it)",
+        ),
     })
 }

@@ -75,7 +75,9 @@ pub struct Filled {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// The device refused a write or a flush.
-    #[error("filling {device} failed at byte {at_bytes}: {errno}; run it again to go on from there")]
+    #[error(
+        "filling {device} failed at byte {at_bytes}: {errno}; run it again to go on from there"
+    )]
     Write {
         /// The device.
         device: String,
@@ -85,7 +87,9 @@ pub enum PrepareError {
         errno: Errno,
     },
     /// Progress cannot be noted.
-    #[error("cannot note the progress of --prepare in {path}: {why}; name another folder in XDG_STATE_HOME")]
+    #[error(
+        "cannot note the progress of --prepare in {path}: {why}; name another folder in XDG_STATE_HOME"
+    )]
     Note {
         /// The file.
         path: PathBuf,
@@ -106,7 +110,10 @@ impl Fill {
     #[must_use]
     pub fn note_path(&self, folder: &Path) -> PathBuf {
         // FNV-1a over the four fields; the file repeats them in full, so a collision is noticed.
-        let text = format!("{}\0{}\0{}\0{}", self.device, self.first_byte, self.length_bytes, self.seed);
+        let text = format!(
+            "{}\0{}\0{}\0{}",
+            self.device, self.first_byte, self.length_bytes, self.seed
+        );
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -164,7 +171,11 @@ impl Fill {
             let path = self.note_path(folder);
             std::fs::remove_file(&path).map_err(|why| PrepareError::Note { path, why })?;
         }
-        Ok(Filled { written_bytes: done - resumed_from_bytes, resumed_from_bytes, is_complete })
+        Ok(Filled {
+            written_bytes: done - resumed_from_bytes,
+            resumed_from_bytes,
+            is_complete,
+        })
     }
 
     /// The bytes from `done` on: every chunk has a generator of its own, so a resumed fill writes the same.
@@ -176,23 +187,40 @@ impl Fill {
         &chunk[..usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES)]
     }
 
-    fn note(&self, folder: &Path, done_bytes: u64, medium: &mut dyn Medium) -> Result<(), PrepareError> {
-        medium.sync().map_err(|errno| self.failed(self.first_byte + done_bytes, errno))?;
+    fn note(
+        &self,
+        folder: &Path,
+        done_bytes: u64,
+        medium: &mut dyn Medium,
+    ) -> Result<(), PrepareError> {
+        medium
+            .sync()
+            .map_err(|errno| self.failed(self.first_byte + done_bytes, errno))?;
         let path = self.note_path(folder);
         let write = || -> std::io::Result<()> {
             std::fs::create_dir_all(folder)?;
-            let text = serde_json::to_vec(&Note { fill: self.clone(), done_bytes })?;
+            let text = serde_json::to_vec(&Note {
+                fill: self.clone(),
+                done_bytes,
+            })?;
             // Whole or not at all: a run killed here leaves the older note.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             std::io::Write::write_all(&mut file, &text)?;
             file.persist(&path)?;
             Ok(())
         };
-        write().map_err(|why| PrepareError::Note { path: path.clone(), why })
+        write().map_err(|why| PrepareError::Note {
+            path: path.clone(),
+            why,
+        })
     }
 
     fn failed(&self, at_bytes: u64, errno: Errno) -> PrepareError {
-        PrepareError::Write { device: self.device.clone(), at_bytes, errno }
+        PrepareError::Write {
+            device: self.device.clone(),
+            at_bytes,
+            errno,
+        }
     }
 }
 
@@ -200,7 +228,11 @@ impl Fill {
 /// the folder for temporary files.
 #[must_use]
 pub fn state_folder() -> PathBuf {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     base.unwrap_or_else(std::env::temp_dir).join("lanemark")
 }
@@ -221,7 +253,13 @@ mod tests {
 
     impl Memory {
         fn new(len: usize) -> Self {
-            Self { bytes: vec![0; len], synced_count: 0, stop_at_bytes: None, fail_at_bytes: None, seen: Vec::new() }
+            Self {
+                bytes: vec![0; len],
+                synced_count: 0,
+                stop_at_bytes: None,
+                fail_at_bytes: None,
+                seen: Vec::new(),
+            }
         }
     }
 
@@ -242,7 +280,11 @@ mod tests {
         fn progress(&mut self, now: Progress) -> ControlFlow<()> {
             self.seen.push(now);
             let stops = self.stop_at_bytes.is_some_and(|at| now.done_bytes >= at);
-            if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if stops {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         }
     }
 
@@ -261,7 +303,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut medium = Memory::new(LEN + 16384);
         let done = fill().run(folder.path(), &mut medium).unwrap();
-        assert_eq!(done, Filled { written_bytes: LEN as u64, resumed_from_bytes: 0, is_complete: true });
+        assert_eq!(
+            done,
+            Filled {
+                written_bytes: LEN as u64,
+                resumed_from_bytes: 0,
+                is_complete: true
+            }
+        );
         assert!(!fill().note_path(folder.path()).exists());
         medium.bytes
     }
@@ -269,7 +318,12 @@ mod tests {
     #[test]
     fn the_range_is_filled_to_its_ends_and_nothing_beside_it() {
         let bytes = filled_in_one_go();
-        assert!(bytes[..8192].iter().chain(&bytes[8192 + LEN..]).all(|byte| *byte == 0));
+        assert!(
+            bytes[..8192]
+                .iter()
+                .chain(&bytes[8192 + LEN..])
+                .all(|byte| *byte == 0)
+        );
         let inside = &bytes[8192..8192 + LEN];
         let mut blocks: Vec<&[u8]> = inside.chunks(4096).collect();
         let count = blocks.len();
@@ -306,9 +360,18 @@ mod tests {
         fill().run(folder.path(), &mut medium).unwrap();
         assert_eq!(fill().done_bytes(folder.path()), CHUNK_BYTES as u64);
         let others = [
-            Fill { device: "naa.2".to_owned(), ..fill() },
-            Fill { first_byte: 0, ..fill() },
-            Fill { length_bytes: 1, ..fill() },
+            Fill {
+                device: "naa.2".to_owned(),
+                ..fill()
+            },
+            Fill {
+                first_byte: 0,
+                ..fill()
+            },
+            Fill {
+                length_bytes: 1,
+                ..fill()
+            },
             Fill { seed: 8, ..fill() },
         ];
         for other in others {
@@ -316,7 +379,15 @@ mod tests {
         }
         // A note of something else under this name, and half a note.
         let path = fill().note_path(folder.path());
-        std::fs::write(&path, serde_json::to_vec(&Note { fill: Fill { seed: 9, ..fill() }, done_bytes: 5 }).unwrap()).unwrap();
+        std::fs::write(
+            &path,
+            serde_json::to_vec(&Note {
+                fill: Fill { seed: 9, ..fill() },
+                done_bytes: 5,
+            })
+            .unwrap(),
+        )
+        .unwrap();
         assert_eq!(fill().done_bytes(folder.path()), 0);
         std::fs::write(&path, "{").unwrap();
         assert_eq!(fill().done_bytes(folder.path()), 0);
@@ -329,7 +400,9 @@ mod tests {
         let at = 8192 + 2 * CHUNK_BYTES as u64;
         medium.fail_at_bytes = Some(at);
         let error = fill().run(folder.path(), &mut medium).unwrap_err();
-        assert!(matches!(error, PrepareError::Write { at_bytes, errno: Errno(libc::EIO), .. } if at_bytes == at));
+        assert!(
+            matches!(error, PrepareError::Write { at_bytes, errno: Errno(libc::EIO), .. } if at_bytes == at)
+        );
         assert_eq!(fill().done_bytes(folder.path()), 2 * CHUNK_BYTES as u64);
     }
 
@@ -339,6 +412,9 @@ mod tests {
         let blocked = folder.path().join("file");
         std::fs::write(&blocked, "").unwrap();
         let mut medium = Memory::new(LEN + 16384);
-        assert!(matches!(fill().run(&blocked, &mut medium), Err(PrepareError::Note { .. })));
+        assert!(matches!(
+            fill().run(&blocked, &mut medium),
+            Err(PrepareError::Note { .. })
+        ));
     }
 }

@@ -46,8 +46,8 @@ pub struct DeviceEntry {
     pub polls: Option<bool>,
     /// Its partitions.
     pub parts: Vec<PartEntry>,
-    /// What it is used for; empty: nothing was found.
-    pub in_use: Vec<String>,
+    /// What it is used for; empty: nothing was found; absent: it cannot be told.
+    pub in_use: Option<Vec<String>>,
     /// Facts that are missing or garbled.
     pub problems: Vec<String>,
 }
@@ -74,7 +74,9 @@ impl DeviceEntry {
     /// A loop, RAM or compressed RAM device that holds nothing yet.
     #[must_use]
     pub fn is_idle_virtual(&self) -> bool {
-        let is_virtual = ["loop", "zram", "ram", "nbd"].iter().any(|kind| self.name.starts_with(kind));
+        let is_virtual = ["loop", "zram", "ram", "nbd"]
+            .iter()
+            .any(|kind| self.name.starts_with(kind));
         is_virtual && self.size_bytes == Some(0)
     }
 }
@@ -118,15 +120,20 @@ fn entry(machine: &Machine<'_>, disk: &BlockDev) -> DeviceEntry {
     let mut facts = Facts::default();
     let identity = facts.take(Identity::of_disk(disk)).unwrap_or_default();
     let path = |name: &str| machine.node_path(name).display().to_string();
-    let uses = facts.take(guard::of_disk(machine, disk)).unwrap_or_default();
+    let in_use = uses(machine, disk, &mut facts);
     let size = facts.take(disk.size());
     if size.is_none() && facts.problems.is_empty() {
-        facts.problems.push(format!("the size of {} is missing", disk.name));
+        facts
+            .problems
+            .push(format!("the size of {} is missing", disk.name));
     }
     DeviceEntry {
         name: disk.name.clone(),
         path: path(&disk.name),
-        other_paths: other_nodes(machine, disk, &mut facts).iter().map(|name| path(name)).collect(),
+        other_paths: other_nodes(machine, disk, &mut facts)
+            .iter()
+            .map(|name| path(name))
+            .collect(),
         identity: identity.best().map(str::to_owned),
         model: model(&identity),
         serial: identity.serial,
@@ -148,15 +155,38 @@ fn entry(machine: &Machine<'_>, disk: &BlockDev) -> DeviceEntry {
                 size_bytes: facts.take(part.size()).map(|size| size.0),
             })
             .collect(),
-        in_use: uses.iter().map(ToString::to_string).collect(),
+        in_use,
         problems: facts.problems,
+    }
+}
+
+/// A list that cannot be read is told once for the machine, not for each of its disks.
+fn uses(machine: &Machine<'_>, disk: &BlockDev, facts: &mut Facts) -> Option<Vec<String>> {
+    match guard::of_disk(machine, disk) {
+        Ok(found) => Some(found.iter().map(ToString::to_string).collect()),
+        Err(error) => {
+            let lists = [
+                machine.mounts.as_ref().err(),
+                machine.swaps.as_ref().err(),
+                machine.members.as_ref().err(),
+            ];
+            if !lists.contains(&Some(&error)) {
+                facts.problems.push(error.to_string());
+            }
+            None
+        }
     }
 }
 
 fn other_nodes(machine: &Machine<'_>, disk: &BlockDev, facts: &mut Facts) -> Vec<String> {
     let mut names = Vec::new();
     if let Some(dir) = scsi::device_dir(disk.dir()) {
-        names.extend(facts.take(scsi::generic_node(&dir)).flatten().map(|(name, _)| name));
+        names.extend(
+            facts
+                .take(scsi::generic_node(&dir))
+                .flatten()
+                .map(|(name, _)| name),
+        );
     }
     let generic = facts.take(nvme::generic_node(machine.sysfs, &disk.name));
     names.extend(generic.flatten().map(|(name, _)| name));
@@ -204,11 +234,15 @@ mod tests {
 
     #[test]
     fn names_are_in_the_order_people_expect() {
-        let mut names = ["sdaa", "sdb", "sdz", "sda", "loop10", "loop2", "nvme1n1", "nvme0n12", "nvme0n2"];
+        let mut names = [
+            "sdaa", "sdb", "sdz", "sda", "loop10", "loop2", "nvme1n1", "nvme0n12", "nvme0n2",
+        ];
         names.sort_by_key(|name| natural_key(name));
         assert_eq!(
             names,
-            ["loop2", "loop10", "nvme0n2", "nvme0n12", "nvme1n1", "sda", "sdb", "sdz", "sdaa"]
+            [
+                "loop2", "loop10", "nvme0n2", "nvme0n12", "nvme1n1", "sda", "sdb", "sdz", "sdaa"
+            ]
         );
     }
 }

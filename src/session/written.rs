@@ -60,7 +60,9 @@ impl Share {
     pub fn warning(&self, device: &str) -> Option<Warning> {
         self.is_notable().then(|| Warning {
             kind: "never-written".to_owned(),
-            text: format!("{device}: {self}: reads of it do not reach the medium and look like its speed"),
+            text: format!(
+                "{device}: {self}: reads of it do not reach the medium and look like its speed"
+            ),
             next_step: "fill the range first: --prepare".to_owned(),
         })
     }
@@ -72,7 +74,12 @@ impl std::fmt::Display for Share {
         write!(f, "{} of the range was never written", percent(self.ratio))?;
         match self.evidence {
             Evidence::Extents => write!(f, " (holes and unwritten extents of the file)"),
-            Evidence::Samples { zero_count, samples_count, low_ratio, high_ratio } => write!(
+            Evidence::Samples {
+                zero_count,
+                samples_count,
+                low_ratio,
+                high_ratio,
+            } => write!(
                 f,
                 " ({zero_count} of {samples_count} sampled blocks are all zero; 95 % confidence: {:.1} to {:.1} %)",
                 low_ratio * 100.0,
@@ -135,12 +142,18 @@ fn data_bytes(file: &File, range_bytes: &Range<u64>) -> Result<u64, Errno> {
 }
 
 fn overlap_bytes(one: Range<u64>, other: &Range<u64>) -> u64 {
-    one.end.min(other.end).saturating_sub(one.start.max(other.start))
+    one.end
+        .min(other.end)
+        .saturating_sub(one.start.max(other.start))
 }
 
 #[allow(clippy::cast_precision_loss)] // A share needs no 53 bits.
 fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 /// Samples a device's range: one block at a random place in each of `samples_count` equal pieces, so that
@@ -172,8 +185,16 @@ pub fn of_samples(
         count += 1;
     }
     let (low_ratio, high_ratio) = wilson(zero_count, count);
-    let evidence = Evidence::Samples { zero_count, samples_count: count, low_ratio, high_ratio };
-    Ok(Share { ratio: ratio(u64::from(zero_count), u64::from(count)), evidence })
+    let evidence = Evidence::Samples {
+        zero_count,
+        samples_count: count,
+        low_ratio,
+        high_ratio,
+    };
+    Ok(Share {
+        ratio: ratio(u64::from(zero_count), u64::from(count)),
+        evidence,
+    })
 }
 
 /// Whole logical blocks, 4 KiB at least.
@@ -201,7 +222,11 @@ fn wilson(hits: u32, count: u32) -> (f64, f64) {
     let end = |value: f64| (value / scale).clamp(0.0, 1.0);
     // At the very ends rounding leaves a crumb where the interval is closed.
     let low = if hits == 0 { 0.0 } else { end(middle - spread) };
-    let high = if hits == count { 1.0 } else { end(middle + spread) };
+    let high = if hits == count {
+        1.0
+    } else {
+        end(middle + spread)
+    };
     (low, high)
 }
 
@@ -226,7 +251,11 @@ mod tests {
             assert!((share.ratio - 0.5).abs() < 0.005, "{share}");
             let warning = share.warning("sdb").unwrap();
             assert_eq!(warning.kind, "never-written");
-            assert!(warning.text.contains("of 256 sampled blocks are all zero"), "{}", warning.text);
+            assert!(
+                warning.text.contains("of 256 sampled blocks are all zero"),
+                "{}",
+                warning.text
+            );
         }
     }
 
@@ -234,15 +263,28 @@ mod tests {
     fn a_written_device_gives_no_warning_and_says_how_sure() {
         let share = sampled(8 << 20, 8 << 20, 1);
         assert_eq!(share.warning("sdb"), None);
-        let Evidence::Samples { high_ratio, low_ratio, .. } = share.evidence else { panic!() };
-        assert!(low_ratio == 0.0 && high_ratio > 0.01 && high_ratio < 0.016, "{high_ratio}");
+        let Evidence::Samples {
+            high_ratio,
+            low_ratio,
+            ..
+        } = share.evidence
+        else {
+            panic!()
+        };
+        assert!(
+            low_ratio == 0.0 && high_ratio > 0.01 && high_ratio < 0.016,
+            "{high_ratio}"
+        );
     }
 
     #[test]
     fn an_empty_device_is_all_of_it() {
         let share = sampled(0, 8 << 20, 1);
         assert_eq!(share.ratio, 1.0);
-        assert!(share.to_string().starts_with("100.0 % of the range"), "{share}");
+        assert!(
+            share.to_string().starts_with("100.0 % of the range"),
+            "{share}"
+        );
     }
 
     #[test]
@@ -265,14 +307,23 @@ mod tests {
         };
         assert_eq!(places(5), places(5));
         assert_ne!(places(5), places(6));
-        assert!(places(5).iter().any(|at| *at > (1 << 32) * 512), "beyond 32 bits of blocks");
+        assert!(
+            places(5).iter().any(|at| *at > (1 << 32) * 512),
+            "beyond 32 bits of blocks"
+        );
     }
 
     #[test]
     fn a_range_smaller_than_the_samples_is_seen_once_each_and_a_failed_read_is_no_zero() {
         let bytes = vec![0; 5 * 4096];
         let share = of_samples(&bytes, 4096..5 * 4096, 512, 1, SAMPLES_COUNT).unwrap();
-        assert!(matches!(share.evidence, Evidence::Samples { samples_count: 4, .. }));
+        assert!(matches!(
+            share.evidence,
+            Evidence::Samples {
+                samples_count: 4,
+                ..
+            }
+        ));
         struct Broken;
         impl ReadAt for Broken {
             fn size_bytes(&self) -> u64 {
@@ -282,7 +333,10 @@ mod tests {
                 Err(Errno(libc::EIO))
             }
         }
-        assert_eq!(of_samples(&Broken, 0..MIB, 512, 1, 8), Err(Errno(libc::EIO)));
+        assert_eq!(
+            of_samples(&Broken, 0..MIB, 512, 1, 8),
+            Err(Errno(libc::EIO))
+        );
     }
 
     #[test]
@@ -298,7 +352,14 @@ mod tests {
                 }
             }
             let share = of_samples(&bytes, 0..bytes.len() as u64, 512, seed, 256).unwrap();
-            let Evidence::Samples { low_ratio, high_ratio, .. } = share.evidence else { panic!() };
+            let Evidence::Samples {
+                low_ratio,
+                high_ratio,
+                ..
+            } = share.evidence
+            else {
+                panic!()
+            };
             inside += u32::from(low_ratio <= 0.1 && 0.1 <= high_ratio);
         }
         assert!(inside >= 180, "{inside} of 200");

@@ -25,19 +25,31 @@ impl Tree {
             contents: HashMap::new(),
             mounts: Vec::new(),
         };
-        for folder in ["sys/class/block", "sys/block", "sys/dev/block", "dev", "proc/self/ns"] {
+        for folder in [
+            "sys/class/block",
+            "sys/block",
+            "sys/dev/block",
+            "dev",
+            "proc/self/ns",
+        ] {
             tree.folder(folder);
         }
         tree.link("proc/self/ns/mnt", "mnt:[1]");
         tree.file("proc/self/mountinfo", "");
-        tree.file("proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        tree.file(
+            "proc/swaps",
+            "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n",
+        );
         tree
     }
 
     /// A captured machine: lines `path: text`, `path -> target`, `path/` and, for raw bytes, `path= hex`.
     pub fn captured(text: &str) -> Self {
         let tree = Self::new();
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        for line in text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             if let Some(folder) = line.strip_suffix('/') {
                 tree.folder(folder);
             } else if let Some((path, target)) = line.split_once(" -> ") {
@@ -105,7 +117,10 @@ impl Tree {
         self.file(&format!("{dir}/queue/physical_block_size"), "4096\n");
         self.file(&format!("{dir}/queue/rotational"), "0\n");
         self.file(&format!("{dir}/queue/scheduler"), "[none] mq-deadline\n");
-        self.link(&format!("sys/block/{name}"), &format!("../devices/{base}/{name}"));
+        self.link(
+            &format!("sys/block/{name}"),
+            &format!("../devices/{base}/{name}"),
+        );
     }
 
     /// A virtual disk: loop, dm, md.
@@ -125,9 +140,14 @@ impl Tree {
 
     /// Where a device's folder is, below the root.
     pub fn dir(&self, name: &str) -> String {
-        let real = std::fs::canonicalize(self.folder.path().join("sys/class/block").join(name)).unwrap();
+        let real =
+            std::fs::canonicalize(self.folder.path().join("sys/class/block").join(name)).unwrap();
         let root = std::fs::canonicalize(self.folder.path()).unwrap();
-        real.strip_prefix(root).unwrap().to_str().unwrap().to_owned()
+        real.strip_prefix(root)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// A partition of 2 MiB at 1 MiB times its number.
@@ -148,8 +168,14 @@ impl Tree {
         self.file(&format!("{dir}/vendor"), "ACME    \n");
         self.file(&format!("{dir}/model"), "DISK 9000       \n");
         self.file(&format!("{dir}/rev"), "0001\n");
-        self.link(&format!("{dir}/driver"), "../../../../../../bus/scsi/drivers/sd");
-        self.link(&format!("{dir}/block/{name}/device"), &format!("../../../{host}:0:0:0"));
+        self.link(
+            &format!("{dir}/driver"),
+            "../../../../../../bus/scsi/drivers/sd",
+        );
+        self.link(
+            &format!("{dir}/block/{name}/device"),
+            &format!("../../../{host}:0:0:0"),
+        );
         if !serial.is_empty() {
             let mut page = vec![0, 0x80, 0, u8::try_from(serial.len()).unwrap()];
             page.extend(serial.bytes());
@@ -161,7 +187,10 @@ impl Tree {
         let sg = format!("{dir}/scsi_generic/sg{host}");
         self.file(&format!("{sg}/dev"), &format!("21:{host}\n"));
         self.link(&format!("{sg}/device"), &format!("../../../{host}:0:0:0"));
-        self.link(&format!("sys/class/scsi_generic/sg{host}"), &format!("../../../{sg}"));
+        self.link(
+            &format!("sys/class/scsi_generic/sg{host}"),
+            &format!("../../../{sg}"),
+        );
         self.file(&format!("dev/sg{host}"), &format!("c 21:{host}\n"));
     }
 
@@ -171,18 +200,27 @@ impl Tree {
         let name = format!("nvme{controller}n{nsid}");
         self.disk_at(&base, &name, dev);
         let above = format!("sys/devices/{base}");
-        for (file, text) in
-            [("model", "ACME SSD"), ("serial", serial), ("firmware_rev", "F1"), ("transport", "pcie")]
-        {
+        for (file, text) in [
+            ("model", "ACME SSD"),
+            ("serial", serial),
+            ("firmware_rev", "F1"),
+            ("transport", "pcie"),
+        ] {
             self.file(&format!("{above}/{file}"), &format!("{text}\n"));
         }
-        self.link(&format!("{above}/{name}/device"), &format!("../../nvme{controller}"));
+        self.link(
+            &format!("{above}/{name}/device"),
+            &format!("../../nvme{controller}"),
+        );
         self.file(&format!("{above}/{name}/nsid"), &format!("{nsid}\n"));
         self.file(&format!("{above}/{name}/nguid"), &format!("{nguid}\n"));
         let generic = format!("ng{controller}n{nsid}");
         let minor = controller * 16 + nsid;
         self.file(&format!("{above}/{generic}/dev"), &format!("241:{minor}\n"));
-        self.link(&format!("sys/class/nvme-generic/{generic}"), &format!("../../../{above}/{generic}"));
+        self.link(
+            &format!("sys/class/nvme-generic/{generic}"),
+            &format!("../../../{above}/{generic}"),
+        );
         self.file(&format!("dev/{generic}"), &format!("c 241:{minor}\n"));
     }
 
@@ -190,8 +228,14 @@ impl Tree {
     pub fn hold(&self, lower: &str, upper: &str) {
         let up = |dir: &str| "../".repeat(dir.split('/').count() + 1);
         let (low_dir, up_dir) = (self.dir(lower), self.dir(upper));
-        self.link(&format!("{low_dir}/holders/{upper}"), &format!("{}{up_dir}", up(&low_dir)));
-        self.link(&format!("{up_dir}/slaves/{lower}"), &format!("{}{low_dir}", up(&up_dir)));
+        self.link(
+            &format!("{low_dir}/holders/{upper}"),
+            &format!("{}{up_dir}", up(&low_dir)),
+        );
+        self.link(
+            &format!("{up_dir}/slaves/{lower}"),
+            &format!("{}{low_dir}", up(&up_dir)),
+        );
     }
 
     /// A device-mapper device on others.
@@ -208,7 +252,10 @@ impl Tree {
     /// A loop device on a path.
     pub fn attach(&self, name: &str, dev: &str, backing: &str) {
         self.virtual_disk(name, dev);
-        self.file(&format!("{}/loop/backing_file", self.dir(name)), &format!("{backing}\n"));
+        self.file(
+            &format!("{}/loop/backing_file", self.dir(name)),
+            &format!("{backing}\n"),
+        );
     }
 
     /// A mount in our own namespace: `8:17 /mnt ext4 /dev/sdb1`, options at will.
@@ -218,14 +265,19 @@ impl Tree {
 
     pub fn mount_with(&mut self, dev: &str, at: &str, fs_type: &str, source: &str, options: &str) {
         let id = self.mounts.len() + 20;
-        self.mounts.push(format!("{id} 1 {dev} / {at} rw - {fs_type} {source} {options}\n"));
+        self.mounts.push(format!(
+            "{id} 1 {dev} / {at} rw - {fs_type} {source} {options}\n"
+        ));
         self.file("proc/self/mountinfo", &self.mounts.concat());
     }
 
     /// A mount that only this process sees.
     pub fn mount_of(&self, process: u32, dev: &str, at: &str, fs_type: &str, source: &str) {
         self.remove(&format!("proc/{process}"));
-        self.link(&format!("proc/{process}/ns/mnt"), &format!("mnt:[{}]", process + 100));
+        self.link(
+            &format!("proc/{process}/ns/mnt"),
+            &format!("mnt:[{}]", process + 100),
+        );
         let line = format!("20 1 {dev} / {at} rw - {fs_type} {source} rw\n");
         self.file(&format!("proc/{process}/mountinfo"), &line);
     }
@@ -240,7 +292,11 @@ impl Contents for Tree {
     fn open(&self, path: &Path) -> Result<Box<dyn ReadAt>, Errno> {
         let name = path.file_name().unwrap().to_str().unwrap();
         let default = || vec![0; usize::try_from(DISK_BYTES).unwrap()];
-        let is_device = path.starts_with(std::fs::canonicalize(self.folder.path()).unwrap().join("dev"));
+        let is_device = path.starts_with(
+            std::fs::canonicalize(self.folder.path())
+                .unwrap()
+                .join("dev"),
+        );
         if is_device || self.contents.contains_key(name) {
             let bytes = self.contents.get(name).cloned().unwrap_or_else(default);
             return Ok(Box::new(bytes));
@@ -252,7 +308,9 @@ impl Contents for Tree {
 
 /// Thousands of small files: in memory where there is such a place.
 fn in_memory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// Content with bytes at places.
@@ -273,6 +331,8 @@ fn from_hex(text: &str) -> Vec<u8> {
 
 /// A captured machine of `tests/fixtures/trees`.
 pub fn fixture(name: &str) -> Tree {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/trees").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/trees")
+        .join(name);
     Tree::captured(&std::fs::read_to_string(path).unwrap())
 }
