@@ -119,8 +119,16 @@ fn measure(
     let clock = MachineClock::new(sysfs);
     let is_sim = matches!(opened, Opened::Sim { .. });
     let first_cpu = allowed.cpus().last().copied();
-    let tool_cost_ns = first_cpu.filter(|_| !is_sim).and_then(|cpu| tool_cost_ns(&clock, cpu));
-    let session = Session { sysfs: sysfs.clone(), allowed, clock, control, tool_cost_ns };
+    let tool_cost_ns = first_cpu
+        .filter(|_| !is_sim)
+        .and_then(|cpu| tool_cost_ns(&clock, cpu));
+    let session = Session {
+        sysfs: sysfs.clone(),
+        allowed,
+        clock,
+        control,
+        tool_cost_ns,
+    };
     let record = steps(&session, &opened, &plan, observer)?;
     Ok(Done::Record(Box::new(record)))
 }
@@ -175,7 +183,9 @@ fn steps(
 
 /// A device that is gone or stuck will not do better in the next step.
 fn is_final(step: &Step) -> bool {
-    step.error.as_ref().is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
+    step.error
+        .as_ref()
+        .is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
 }
 
 fn worse(so_far: Outcome, step: &Step) -> Outcome {
@@ -217,7 +227,10 @@ fn reopen_for_writing(
 /// A seed that differs from run to run; it is in the record.
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 12
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        >> 12
 }
 
 fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
@@ -227,7 +240,9 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         }
         Format::Text | Format::Csv => describe(plan),
     };
-    plan.notes.iter().for_each(|note: &Warning| output::warn(note));
+    plan.notes
+        .iter()
+        .for_each(|note: &Warning| output::warn(note));
     match output.write(&text) {
         Ok(()) => Exit::Ok,
         Err(error) => {
@@ -246,8 +261,7 @@ pub fn refuse(output: Option<Output>, format: Format, sysfs: &Sysfs, failure: Fa
     }
     let clock = MachineClock::monotonic_raw(crate::sys::clock::WhyNotTsc::Unknown);
     let allowed = AllowedCpus::at_start().unwrap_or_else(|_| AllowedCpus::of(&[]));
-    let record =
-        output::failure_record(failure, tool(None), environment(sysfs, &clock, &allowed));
+    let record = output::failure_record(failure, tool(None), environment(sysfs, &clock, &allowed));
     let output = output.map_or_else(|| Output::open(None), Ok);
     match output.and_then(|output| output.write_record(&record, Format::Json)) {
         Ok(()) => exit,

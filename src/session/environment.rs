@@ -28,7 +28,7 @@ pub fn environment(sysfs: &Sysfs, clock: &MachineClock, allowed: &AllowedCpus) -
     Environment {
         kernel: kernel_release(),
         cpu: cpu_model(sysfs).unwrap_or_else(|| "unknown".to_owned()),
-        cpus_allowed: crate::units::CpuList::new(allowed.cpus()).to_string(),
+        cpus_allowed: crate::units::CpuList(allowed.cpus().to_vec()).to_string(),
         governor: text(governor.as_str()),
         clocksource: text("devices/system/clocksource/clocksource0/current_clocksource"),
         clock: clock.kind().to_owned(),

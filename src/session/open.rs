@@ -231,8 +231,8 @@ fn open_uring(
                 writes: true,
                 ..UringOptions::default()
             };
-            let device = UringDevice::open_at(sysfs, file.path(), options)?.own_scratch();
-            devices.push(device.named(name));
+            let device = UringDevice::open_at(sysfs, file.path(), options)?;
+            devices.push(device.own_scratch(name));
             scratch.push(file);
         } else {
             let options = UringOptions {
