@@ -13,6 +13,18 @@ pub enum StampChoice {
     Batch,
 }
 
+impl StampChoice {
+    /// The name in job files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exact => "exact",
+            Self::Batch => "batch",
+        }
+    }
+}
+
 /// Sampled spans from the first stamp of a poll until everything built in it has been handed over. A
 /// stamp is read before the bell and after the find, so latency can only be overstated, by at most this.
 #[derive(Debug, Clone)]

@@ -54,12 +54,6 @@ impl Stream {
         self.schedule(clock);
     }
 
-    /// Whether arrivals are open loop.
-    #[inline]
-    pub const fn open_loop(&self) -> bool {
-        self.arrivals.is_some()
-    }
-
     /// When the next arrival is due; `None` in the closed loop or after the last I/O.
     #[inline]
     pub fn next_arrival(&self) -> Option<Tick> {

@@ -42,7 +42,7 @@ pub(super) fn setup(index: u32, streams: Vec<StreamSpec>) -> ReactorSetup {
     let setups = (0..).zip(streams).map(|(number, spec)| StreamSetup {
         spec,
         index: index + number,
-        step_streams_count: 1,
+        step_streams_count: 8,
         block_bytes: 512,
     });
     ReactorSetup {
@@ -198,7 +198,8 @@ fn a_stall_shows_in_scheduled_latency() {
     assert_eq!(end.collected.latency[0].count(), 5_000);
     let service = end.collected.latency[0].summary().unwrap();
     let scheduled = end.collected.scheduled[0].summary().unwrap();
-    assert_eq!(service.p99_9, 100_000);
+    // The largest value of the bucket: 3 significant digits.
+    assert!(service.p99_9.abs_diff(100_000) <= 100, "{}", service.p99_9);
     assert!(
         (scheduled.p99 as f64 - 56e6).abs() < 0.04 * 56e6,
         "{}",

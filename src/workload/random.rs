@@ -73,12 +73,18 @@ impl Random {
     #[inline]
     pub(super) fn below(&mut self, count: u64) -> u64 {
         debug_assert!(count > 0, "a draw from nothing");
-        let mut product = u128::from(self.bits()) * u128::from(count);
+        let product = u128::from(self.bits()) * u128::from(count);
         if (product as u64) < count {
-            let reject_below = count.wrapping_neg() % count;
-            while (product as u64) < reject_below {
-                product = u128::from(self.bits()) * u128::from(count);
-            }
+            return self.below_checked(count, product);
+        }
+        (product >> 64) as u64
+    }
+
+    #[cold]
+    fn below_checked(&mut self, count: u64, mut product: u128) -> u64 {
+        let reject_below = count.wrapping_neg() % count;
+        while (product as u64) < reject_below {
+            product = u128::from(self.bits()) * u128::from(count);
         }
         (product >> 64) as u64
     }
