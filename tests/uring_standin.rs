@@ -1,7 +1,17 @@
 //! The stand-in process: codes, signals and a child that never ends. A test without harness, since a
 //! process with threads must not fork. It runs itself once per scenario.
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs
+)]
 
+mod uring_common;
+
+use lanemark::backend::uring::{UringDevice, UringOptions};
+use lanemark::backend::{Batch, Device, Queue, QueueSpec};
+use lanemark::request::{Io, Op, Slot};
 use lanemark::sys::standin;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -45,8 +55,40 @@ fn work(scenario: &str) -> u8 {
             std::thread::sleep(Duration::from_millis(800));
             count.load(Ordering::Relaxed) as u8
         }
-        other => panic!("no scenario {other}"),
+        path => stuck(std::path::Path::new(path)),
     }
+}
+
+/// Puts more reads in flight than the device has tags for: the rest wait in workers of this process.
+fn stuck(path: &std::path::Path) -> u8 {
+    let device = UringDevice::open(path, UringOptions::default()).unwrap();
+    let depth = device.facts().device_depth.unwrap() + 64;
+    let batch = Batch {
+        submit: depth,
+        complete_min: 1,
+        complete_max: depth,
+    };
+    let spec = QueueSpec {
+        reactor_index: 0,
+        slots_count: depth,
+        slot_bytes: 4096,
+        batch,
+        writes: false,
+    };
+    let mut queue = device.open_queue(spec).unwrap();
+    for slot in 0..depth {
+        let io = Io {
+            lba: u64::from(slot) * 64,
+            blocks: 1,
+            op: Op::Read,
+        };
+        queue.submit(Slot(slot), io).unwrap();
+    }
+    queue.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let closed = queue.close(Duration::from_millis(100));
+    println!("abandoned {} of {depth}", closed.abandoned_count);
+    u8::from(closed.abandoned_count == depth)
 }
 
 fn start(scenario: &str) -> Child {
@@ -117,4 +159,17 @@ fn all() {
         "a_killed_parent_takes_the_child_along",
         begun.elapsed() < Duration::from_secs(5),
     );
+
+    if uring_common::lab()
+        && let Some(stuck) = uring_common::Stuck::new()
+    {
+        let begun = Instant::now();
+        let (code, text) = end(start(stuck.outer.path.to_str().unwrap()));
+        let in_time = begun.elapsed() < Duration::from_secs(5);
+        println!("{text}");
+        check("a_stuck_child_is_left_behind", code == Some(1) && in_time);
+        // The device answers at last, and the child can end: only then can the devices be taken down.
+        drop(stuck.throttle);
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
