@@ -236,6 +236,15 @@ impl fmt::Display for Finding {
                 "carries a signature: {signature} ({}, {place}, at byte {at_bytes})",
                 signature.what()
             ),
+            _ => self.fmt_leave(f),
+        }
+    }
+}
+
+impl Finding {
+    /// What is wrong with the leave to write.
+    fn fmt_leave(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::ReadOnly { place } => write!(f, "read-only ({place})"),
             Self::Locked {
                 process: Some(process),
@@ -261,11 +270,10 @@ impl fmt::Display for Finding {
             }
             Self::Unreadable { what } => write!(f, "cannot be judged: {what}"),
             Self::Unsuitable { why } => f.write_str(why),
+            _ => f.write_str(self.kind()),
         }
     }
-}
 
-impl Finding {
     /// Short kind for records.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
