@@ -17,6 +17,7 @@ pub use job_flags::{JobFlags, job_from_flags};
 
 use crate::record::Failure;
 use crate::report::Format;
+use crate::sys::standin;
 use crate::sysfs::Sysfs;
 use clap::CommandFactory;
 use exit::Exit;
@@ -35,7 +36,8 @@ pub fn main(args: &[OsString]) -> Exit {
 
 fn verb(verb: Verb) -> Exit {
     match verb {
-        Verb::Run(args) => run::run(&args),
+        // A device that never answers must not hold the command line: the work is done in a child.
+        Verb::Run(args) => Exit::of_code(standin::run(|| run::run(&args).code())),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),
