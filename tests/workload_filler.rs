@@ -52,6 +52,20 @@ fn random_data_never_repeats_not_even_in_parts() {
     );
 }
 
+/// Blocks are more than one pattern under different keys: that would be one difference all along.
+#[test]
+fn blocks_do_not_differ_by_a_constant() {
+    let mut filler = Filler::new(&stream(DataPattern::Random, OpMix::Write, 1), 512);
+    let mut buffer = vec![0; 512 * 200];
+    filler.initial(&mut buffer);
+    let word = |block: &[u8], at: usize| u64::from_le_bytes(block[at..at + 8].try_into().unwrap());
+    let blocks: Vec<&[u8]> = buffer.chunks(512).collect();
+    let constant = |pair: &&[&[u8]]| {
+        word(pair[0], 8) ^ word(pair[1], 8) == word(pair[0], 64) ^ word(pair[1], 64)
+    };
+    assert!(blocks.windows(2).filter(constant).count() < 5);
+}
+
 #[test]
 fn random_bytes_are_uniform() {
     let mut filler = Filler::new(&stream(DataPattern::Random, OpMix::Write, 3), 512);

@@ -6,7 +6,7 @@ mod workload_common;
 use lanemark::request::{Io, Op};
 use lanemark::workload::{
     Access, Distribution, Generator, OpMix, Quota, Region, SizeShare, StreamSpec, Zone,
-    share_error_bound_count, stream_seed,
+    share_error_bound_count, stream_seed, stripes,
 };
 use proptest::prelude::*;
 use workload_common::{file_server, random, random_reads};
@@ -185,6 +185,35 @@ fn sequential_mixes_share_one_cursor() {
         assert_eq!(io.lba, next);
         next += u64::from(io.blocks);
     }
+}
+
+#[test]
+fn sequential_streams_on_stripes_never_meet() {
+    let device = Region {
+        first_lba: 0,
+        blocks: 4003,
+    };
+    let mut seen = vec![false; 4003];
+    for (index, region) in stripes(device, 4, 8).unwrap().into_iter().enumerate() {
+        let spec = StreamSpec {
+            region,
+            quota: Quota {
+                ios: Some(region.blocks / 8),
+                blocks: None,
+            },
+            seed: stream_seed(1, 0, index as u32),
+            ..sequential(0, 8)
+        };
+        for io in Generator::new(&spec) {
+            for block in io.lba..io.lba + u64::from(io.blocks) {
+                assert!(
+                    !std::mem::replace(&mut seen[block as usize], true),
+                    "block {block}"
+                );
+            }
+        }
+    }
+    assert_eq!(seen.iter().filter(|&&seen| seen).count(), 4000);
 }
 
 #[test]

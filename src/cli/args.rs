@@ -2,7 +2,10 @@
 //! the code that reads job files, so that messages agree.
 
 use super::job_flags::JobFlags;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use super::progress::Mode;
+use crate::report::Format;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +13,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "lanemark",
-    version,
+    version = super::version::SHORT,
+    long_version = super::version::long(),
     arg_required_else_help = true,
     after_help = "Reading is the default: nothing is written to a device unless --allow-write names it.\nExit codes: 0 ok, 1 I/O or run error, 2 usage or job file, 3 refused by the guard, 4 data mismatch, 5 criterion not met, 130 interrupted."
 )]
@@ -28,6 +32,16 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Into this folder
+        dir: PathBuf,
+    },
 }
 
 const RUN_EXAMPLES: &str = "Examples:
@@ -59,7 +73,7 @@ pub struct RunArgs {
     pub dry_run: bool,
 
     /// What stdout holds
-    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = "Result")]
+    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
     pub format: Format,
 
     /// Write the result to this file, not to stdout
@@ -67,8 +81,8 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
 
     /// How to show progress on stderr: auto is a live line on a terminal and plain lines elsewhere
-    #[arg(long, value_enum, default_value_t = Progress::Auto, help_heading = "Result")]
-    pub progress: Progress,
+    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
+    pub progress: Mode,
 
     /// Consent to write to this device, named by its serial number or path. Repeatable
     #[arg(long, value_name = "ID", help_heading = "Safety")]
@@ -87,30 +101,15 @@ pub struct RunArgs {
     pub prepare: bool,
 }
 
-/// Forms of the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
-    /// A table for people.
-    #[default]
-    Text,
-    /// The record, and nothing else.
-    Json,
-    /// One row per step.
-    Csv,
-}
-
-/// Forms of progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Progress {
-    /// What fits where stderr goes.
-    #[default]
-    Auto,
-    /// Plain lines.
-    Line,
-    /// One JSON object a line.
-    Json,
-    /// Nothing.
-    None,
+/// A parser for an enum whose values have names.
+fn names<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|each| name(*each))).map(move |text| {
+        let found = all.iter().find(|each| name(**each) == text);
+        *found.expect("clap has checked that the text is one of these names")
+    })
 }
 
 /// Parses a command line, the program's name first.
@@ -150,6 +149,7 @@ mod tests {
 
     fn run(line: &str) -> Result<RunArgs, clap::Error> {
         parse(words(line)).map(|cli| match cli.verb {
+            Verb::Completions { .. } | Verb::Man { .. } => unreachable!("only run is parsed here"),
             Verb::Run(args) => *args,
         })
     }

@@ -333,21 +333,18 @@ fn depth(plan: &StepPlan, devices: &[DeviceFacts], in_flight_mean: f64) -> Depth
 #[allow(clippy::cast_precision_loss)]
 fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
     let ios_count: u64 = outcome.streams.iter().map(ios_of).sum();
+    let real = outcome.cpu.is_some();
     let busy_ns = outcome.busy_ns as f64;
+    let source = match (real, outcome.busy_is_cpu_time) {
+        (false, _) => "none",
+        (true, true) => "thread-cpu-time",
+        (true, false) => "polls",
+    };
     ReactorUse {
         cpu: outcome.cpu,
-        busy_ratio: if window_ns == 0 {
-            0.0
-        } else {
-            busy_ns / window_ns as f64
-        },
-        busy_ns_per_io: (ios_count > 0).then(|| busy_ns / ios_count as f64),
-        busy_source: if outcome.busy_is_cpu_time {
-            "thread-cpu-time"
-        } else {
-            "polls"
-        }
-        .to_owned(),
+        busy_ratio: (real && window_ns > 0).then(|| busy_ns / window_ns as f64),
+        busy_ns_per_io: (real && ios_count > 0).then(|| busy_ns / ios_count as f64),
+        busy_source: source.to_owned(),
         polls_count: outcome.polls_count,
         ios_count,
     }

@@ -40,7 +40,7 @@ enum Named<'a> {
     Null(&'a str),
     Sim(&'a str),
     Scratch(&'a str),
-    Path(&'a str),
+    Path,
 }
 
 impl<'a> Named<'a> {
@@ -60,7 +60,7 @@ impl<'a> Named<'a> {
         } else if let Some(rest) = after("scratch") {
             Self::Scratch(rest)
         } else {
-            Self::Path(name)
+            Self::Path
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Named<'a> {
         match self {
             Self::Null(_) => &[BackendChoice::Null],
             Self::Sim(_) => &[BackendChoice::Sim],
-            Self::Scratch(_) | Self::Path(_) => &[BackendChoice::Uring],
+            Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
         }
     }
 }

@@ -11,6 +11,7 @@ mod positions;
 mod random;
 mod ranks;
 mod spec;
+mod stripes;
 
 pub use arrivals::Arrivals;
 pub use deck::share_error_bound_count;
@@ -20,3 +21,4 @@ pub use random::stream_seed;
 pub use spec::{
     Access, Arrival, DataPattern, Distribution, OpMix, Quota, Region, SizeShare, StreamSpec, Zone,
 };
+pub use stripes::stripes;
