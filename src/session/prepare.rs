@@ -4,7 +4,9 @@ use crate::errno::Errno;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,30 @@ pub trait Medium {
 
     /// Told after every write. `Break` stops: what is done is noted, and a later run goes on from there.
     fn progress(&mut self, now: Progress) -> ControlFlow<()>;
+}
+
+/// A file or block node as a medium. Best opened past the page cache (`O_DIRECT`).
+#[derive(Debug)]
+pub struct FileMedium<F> {
+    /// Opened for writing, with the guard's leave.
+    pub file: File,
+    /// Told after every write.
+    pub progress: F,
+}
+
+impl<F: FnMut(Progress) -> ControlFlow<()>> Medium for FileMedium<F> {
+    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Errno> {
+        let written = self.file.write_all_at(data, offset_bytes);
+        written.map_err(|error| Errno::of(&error))
+    }
+
+    fn sync(&mut self) -> Result<(), Errno> {
+        self.file.sync_data().map_err(|error| Errno::of(&error))
+    }
+
+    fn progress(&mut self, now: Progress) -> ControlFlow<()> {
+        (self.progress)(now)
+    }
 }
 
 /// How far a fill is.
@@ -404,6 +430,29 @@ mod tests {
             matches!(error, PrepareError::Write { at_bytes, errno: Errno(libc::EIO), .. } if at_bytes == at)
         );
         assert_eq!(fill().done_bytes(folder.path()), 2 * CHUNK_BYTES as u64);
+    }
+
+    #[test]
+    fn a_sparse_file_is_filled_and_then_nothing_of_it_was_never_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = tempfile::tempfile_in(folder.path()).unwrap();
+        file.set_len(8192 + LEN as u64).unwrap();
+        let range = 8192..8192 + LEN as u64;
+        let before = crate::session::written::of_file(&file, range.clone()).unwrap();
+        let mut told = 0;
+        let progress = |now: Progress| {
+            told = now.done_bytes;
+            ControlFlow::Continue(())
+        };
+        let mut medium = FileMedium {
+            file: file.try_clone().unwrap(),
+            progress,
+        };
+        assert!(fill().run(folder.path(), &mut medium).unwrap().is_complete);
+        assert_eq!(told, LEN as u64);
+        let after = crate::session::written::of_file(&file, range).unwrap();
+        assert!(before.warning("f").is_some(), "{before}");
+        assert_eq!(after.warning("f"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Never-written data: reads of it are answered without asking the medium, and look like its speed.
 
-use super::guard::content::ReadAt;
+use super::guard::content::{FileContent, ReadAt};
 use crate::errno::Errno;
 use crate::record::Warning;
 use crate::sys::ioctl;
@@ -14,6 +14,8 @@ use std::ops::Range;
 pub const SAMPLES_COUNT: u32 = 256;
 /// Size of a sample: the largest logical block in common use.
 const SAMPLE_BYTES: u64 = 4096;
+/// Buffers for direct I/O start on a multiple of this.
+const ALIGN_BYTES: usize = 4096;
 /// Samples that are zero by chance of what is stored are no reason to warn.
 const NOTABLE_SAMPLED_RATIO: f64 = 0.01;
 
@@ -156,6 +158,31 @@ fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
+/// Looks at an opened file or block node: a file by its map, and where the file system has none, as a
+/// device: by samples.
+///
+/// # Errors
+/// The errno of the first read that failed.
+pub fn of_opened(
+    file: File,
+    range_bytes: Range<u64>,
+    logical_block_bytes: u32,
+    seed: u64,
+) -> Result<Share, Errno> {
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+    if is_file && let Ok(share) = of_file(&file, range_bytes.clone()) {
+        return Ok(share);
+    }
+    let content = FileContent::new(file)?;
+    of_samples(
+        &content,
+        range_bytes,
+        logical_block_bytes,
+        seed,
+        SAMPLES_COUNT,
+    )
+}
+
 /// Samples a device's range: one block at a random place in each of `samples_count` equal pieces, so that
 /// the whole range is seen. The same seed looks at the same blocks. Costs one read per sample.
 ///
@@ -174,13 +201,17 @@ pub fn of_samples(
     let units = end.saturating_sub(first);
     let wanted = u64::from(samples_count).min(units);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut block = vec![0; usize::try_from(unit).map_err(|_| Errno(libc::EOVERFLOW))?];
+    let len = usize::try_from(unit).map_err(|_| Errno(libc::EOVERFLOW))?;
+    // Aligned, so that a node opened with O_DIRECT takes it.
+    let mut room = vec![0; len + ALIGN_BYTES];
+    let skip = room.as_ptr().align_offset(ALIGN_BYTES);
+    let block = &mut room[skip..skip + len];
     let (mut zero_count, mut count) = (0, 0);
     for piece in 0..wanted {
         let start = scaled(units, piece, wanted);
         let width = scaled(units, piece + 1, wanted) - start;
         let at = first + start + scaled(width, random.next_u64() >> 1, 1 << 63);
-        content.read_at(at * unit, &mut block)?;
+        content.read_at(at * unit, block)?;
         zero_count += u32::from(block.iter().all(|byte| *byte == 0));
         count += 1;
     }

@@ -71,7 +71,9 @@ struct Case {
     words: &'static [&'static str],
 }
 
+/// The usual consent.
 pub const B: &[&str] = &["/dev/sdb"];
+/// No words.
 pub const NONE: &[&str] = &[];
 
 macro_rules! case {

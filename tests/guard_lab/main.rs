@@ -5,11 +5,12 @@
 
 mod bench;
 
-use bench::{Bench, Loop, Undo, end, invoke, lab, refused, run, run_with_input, runs};
+use bench::{
+    Bench, Loop, Running, Undo, invoke, lab, make_ext4, refused, run, run_with_input, runs,
+};
 use lanemark::session::guard::in_use;
 use lanemark::sysfs::Sysfs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 #[test]
 fn consent_decides_on_an_idle_device() {
@@ -62,7 +63,7 @@ fn mounts_are_found_however_the_device_is_named() {
     let bench = Bench::new();
     let device = Loop::on(&bench.file("a"));
     let path = device.path.as_str();
-    run("mkfs.ext4", &["-q", path]);
+    make_ext4(path);
     refused(&device, path, &[path], &[], &["ext4", "signature"]);
     refused(&device, path, &[path], &["xfs", "gpt"], &["ext4"]);
     runs(path, &[path], &["ext4"]);
@@ -97,20 +98,14 @@ fn a_mount_in_another_namespace_is_found() {
     let bench = Bench::new();
     let device = Loop::on(&bench.file("a"));
     let path = device.path.as_str();
-    run("mkfs.ext4", &["-q", path]);
+    make_ext4(path);
     let inside = bench.path("inside");
     std::fs::create_dir(&inside).unwrap();
-    let script = format!("mount {path} '{inside}' && echo ready && exec sleep 60");
-    let mut process = Command::new("unshare")
-        .args(["-m", "sh", "-c", &script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 6];
-    std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    let words = format!("in the mount namespace of process {}", process.id());
+    let script = format!("mount -o noatime {path} '{inside}' && echo ready && exec sleep 60");
+    let process = Running::start("unshare", &["-m", "sh", "-c", &script]);
+    let words = format!("in the mount namespace of process {}", process.0.id());
     refused(&device, path, &[path], &["ext4"], &[&words, &inside]);
-    end(process);
+    drop(process);
 }
 
 #[test]
@@ -125,7 +120,7 @@ fn partitions_count_as_the_device() {
     runs(&part, &[&part], &[]);
     runs(&part, &[path], &[]);
     refused(&device, path, &[&part], &[], &["a part of it only"]);
-    run("mkfs.ext4", &["-q", &part]);
+    make_ext4(&part);
     refused(&device, path, &[path], &[], &["ext4", "partition"]);
     refused(&device, &part, &[&part], &[], &["ext4"]);
     runs(path, &[path], &["ext4"]);
@@ -166,7 +161,7 @@ fn swap_is_found_on_devices_and_in_files() {
     refused(&device, path, &[path], &["swap"], &["swap in use"]);
     drop(swap);
     runs(path, &[path], &["swap"]);
-    run("mkfs.ext4", &["-q", "-F", path]);
+    make_ext4(path);
     let (at, mounted) = bench.mount(path, "data", &[]);
     let file = format!("{at}/swap file");
     run(
@@ -209,7 +204,7 @@ fn loops_on_loops_are_followed_both_ways() {
         );
         refused(&lower, &file, &[&file], &[], &["backs"]);
         runs(&upper.path, &[&upper.path], &[]);
-        run("mkfs.ext4", &["-q", &upper.path]);
+        make_ext4(&upper.path);
         let (_, mounted) = bench.mount(&upper.path, "upper", &[]);
         refused(
             &lower,
@@ -267,16 +262,10 @@ fn files_need_consent_too() {
     refused(&device, &plain, &["plain"], &[], &["another device"]);
     runs(&plain, &[&plain], &[]);
     runs(&plain, &[&link], &[]);
-    let script = format!("flock -x '{plain}' sh -c 'echo ready; exec sleep 60'");
-    let mut process = Command::new("sh")
-        .args(["-c", &format!("exec {script}")])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 6];
-    std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    let script = format!("exec 9<>'{plain}'; flock -x 9; echo ready; exec sleep 60");
+    let process = Running::start("sh", &["-c", &script]);
     refused(&device, &plain, &[&plain], &[], &["locked by"]);
-    end(process);
+    drop(process);
     refused(
         &device,
         &bench.path(""),
