@@ -375,8 +375,8 @@ pub fn pci_address(disk: &BlockDev) -> Option<String> {
             && fields.next() == Some(true)
             && fields.next().is_none()
     };
-    let names = dir.iter().filter_map(|name| name.to_str());
-    names.filter(is_bdf).last().map(str::to_owned)
+    let mut names = dir.iter().rev().filter_map(|name| name.to_str());
+    names.find(is_bdf).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -326,7 +326,10 @@ mod tests {
                 1 << 43
             }
             fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Errno> {
-                assert!(offset_bytes % 4096 == 0 && offset_bytes + buffer.len() as u64 <= 1 << 43);
+                assert!(
+                    offset_bytes.is_multiple_of(4096)
+                        && offset_bytes + buffer.len() as u64 <= 1 << 43
+                );
                 self.0.borrow_mut().push(offset_bytes);
                 Ok(())
             }

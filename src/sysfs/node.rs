@@ -122,6 +122,17 @@ impl Node {
         };
         Ok(Self { path: shown, kind })
     }
+
+    /// What a path leads to, without asking for its real name: a file without one (only a descriptor leads
+    /// to it) has a kind all the same.
+    ///
+    /// # Errors
+    /// [`SysfsError::Read`] where nothing is there or it may not be looked at.
+    pub fn kind_at(sysfs: &Sysfs, path: &Path) -> Result<NodeKind, SysfsError> {
+        let path = sysfs.locate(path);
+        let meta = std::fs::metadata(&path).map_err(|error| SysfsError::read(&path, &error))?;
+        Ok(captured_node(sysfs, &path, meta.len()).unwrap_or_else(|| kind_of(&meta)))
+    }
 }
 
 fn kind_of(meta: &std::fs::Metadata) -> NodeKind {

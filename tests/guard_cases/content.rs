@@ -186,4 +186,21 @@ pub const CASES: &[Case] = &[
             t.file("dev/null", "c 1:3\n");
         }
     ),
+    case!(
+        "an imported pool on a part, overridden",
+        "/dev/sdb",
+        B,
+        &["gpt", "zfs"],
+        "zfs-pool",
+        &["imported ZFS pool tank", "partition sdb2"],
+        |t| {
+            t.folder("proc/spl/kstat/zfs/tank");
+            t.part("sdb", "sdb2", "8:18", 2);
+            let label = (2 << 20) + 128 * 1024;
+            t.content(
+                "sdb",
+                with(&[(512, b"EFI PART"), (label, &0x00ba_b10c_u64.to_le_bytes())]),
+            );
+        }
+    ),
 ];

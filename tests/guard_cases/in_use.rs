@@ -292,4 +292,22 @@ pub const CASES: &[Case] = &[
             t.mount("7:6", "/one", "ext4", "/dev/loop6");
         }
     ),
+    case!(
+        "log of a mounted XFS",
+        "/dev/sdb",
+        B,
+        NONE,
+        "mounted",
+        &["mounted at /data", "xfs"],
+        |t| t.mount_with("8:32", "/data", "xfs", "/dev/sdc", "rw,logdev=/dev/sdb")
+    ),
+    case!(
+        "one of several devices that were mounted",
+        "/dev/sdc",
+        &["/dev/sdc"],
+        NONE,
+        "mounted",
+        &["mounted at /many"],
+        |t| t.mount("0:44", "/many", "bcachefs", "/dev/sdb:/dev/sdc")
+    ),
 ];

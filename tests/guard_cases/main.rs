@@ -281,3 +281,19 @@ fn what_has_no_node_is_judged_by_its_name_and_its_content() {
         ["signature"]
     );
 }
+
+#[test]
+fn a_scratch_file_without_a_name_needs_no_consent_and_a_device_is_no_scratch_file() {
+    use std::os::fd::AsRawFd;
+    let sysfs = lanemark::sysfs::Sysfs::host();
+    let file = tempfile::tempfile().unwrap();
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let permit = Guard::new(&sysfs).scratch(Path::new(&path)).unwrap();
+    Guard::new(&sysfs).again(&permit).unwrap();
+    let tree = machine();
+    let sysfs = tree.sysfs();
+    let guard = Guard::with_contents(&sysfs, &tree);
+    for path in ["/dev/sdb", "/dev", "/dev/nothing"] {
+        assert!(guard.scratch(Path::new(path)).is_err(), "{path}");
+    }
+}

@@ -10,9 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 static LAB: Mutex<()> = Mutex::new(());
 
 pub fn lab() -> Option<MutexGuard<'static, ()>> {
-    if std::env::var_os("LANEMARK_LAB").is_none() {
-        return None;
-    }
+    std::env::var_os("LANEMARK_LAB")?;
     Some(
         LAB.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner),

@@ -154,8 +154,8 @@ impl<'a> Guard<'a> {
     /// # Errors
     /// [`Refusal`] where the path is not a regular file.
     pub fn scratch(&self, path: &Path) -> Result<Permit, Refusal> {
-        let kind = Node::inspect(self.sysfs, path).map(|node| node.kind);
-        let why = match kind {
+        // Not by its real path: a scratch file has no name, only a descriptor of ours leads to it.
+        let why = match Node::kind_at(self.sysfs, path) {
             Ok(kind @ NodeKind::File { .. }) => {
                 return Ok(Permit {
                     path: path.to_owned(),
@@ -196,7 +196,8 @@ impl<'a> Guard<'a> {
         let mut findings: Vec<Finding> = consent::for_name(name, serial, consent)
             .into_iter()
             .collect();
-        findings.extend(signatures(content, &place, consent));
+        findings.extend(signatures(content, &place));
+        findings.retain(|finding| !is_overridden(finding, consent));
         if findings.is_empty() {
             return Ok(Permit {
                 path: PathBuf::from(name),
@@ -269,7 +270,7 @@ impl<'a> Guard<'a> {
             name: node.name.clone(),
             relation,
         };
-        let mut found = signatures(content.as_ref(), &place(target, Relation::Itself), consent);
+        let mut found = signatures(content.as_ref(), &place(target, Relation::Itself));
         if device.part.is_none() {
             for part in machine.parts(&target.name) {
                 let (Ok(start), Ok(size)) = (part.start(), part.size()) else {
@@ -281,26 +282,34 @@ impl<'a> Guard<'a> {
                     start_bytes: start.0,
                     size_bytes: size.0,
                 };
-                found.extend(signatures(&inside, &place(part, Relation::Part), consent));
+                found.extend(signatures(&inside, &place(part, Relation::Part)));
             }
         }
-        found.extend(self.imported_pools(content.as_ref(), &place(target, Relation::Itself)));
+        let pools = self.imported_pools(&found);
+        found.retain(|finding| !is_overridden(finding, consent));
+        found.extend(pools);
         found
     }
 
     /// `--overwrite zfs` is about labels left behind. A pool in use cannot be overridden, and the kernel
     /// shows no holder for it.
-    fn imported_pools(&self, content: &dyn ReadAt, place: &Place) -> Option<Finding> {
-        let pools = filesystems::imported_zfs_pools(self.sysfs).unwrap_or_default();
-        if pools.is_empty() {
-            return None;
+    fn imported_pools(&self, found: &[Finding]) -> Option<Finding> {
+        let label = found.iter().find_map(|finding| match finding {
+            Finding::Signature {
+                place,
+                signature: Signature::Zfs,
+                ..
+            } => Some(place.clone()),
+            _ => None,
+        })?;
+        match filesystems::imported_zfs_pools(self.sysfs) {
+            Ok(pools) if pools.is_empty() => None,
+            Ok(pools) => Some(Finding::ZfsImported {
+                place: label,
+                pools,
+            }),
+            Err(error) => Some(unreadable(&error)),
         }
-        let has_label =
-            find_all(content).is_ok_and(|all| all.iter().any(|f| f.signature == Signature::Zfs));
-        has_label.then(|| Finding::ZfsImported {
-            place: place.clone(),
-            pools,
-        })
     }
 
     fn judge_file(
@@ -343,12 +352,13 @@ impl<'a> Guard<'a> {
             relation: Relation::Itself,
         };
         match self.contents.open(&self.sysfs.locate(path)) {
-            Ok(content) => findings.extend(signatures(content.as_ref(), &place, consent)),
+            Ok(content) => findings.extend(signatures(content.as_ref(), &place)),
             Err(errno) => findings.push(unjudged(&format!(
                 "{} cannot be opened: {errno}",
                 path.display()
             ))),
         }
+        findings.retain(|finding| !is_overridden(finding, consent));
         findings
     }
 }
@@ -377,11 +387,10 @@ pub fn in_use(sysfs: &Sysfs, path: &Path) -> Vec<String> {
     look().unwrap_or_else(|error| vec![format!("unknown: {error}")])
 }
 
-fn signatures(content: &dyn ReadAt, place: &Place, consent: &Consent) -> Vec<Finding> {
+fn signatures(content: &dyn ReadAt, place: &Place) -> Vec<Finding> {
     match find_all(content) {
         Ok(found) => found
             .into_iter()
-            .filter(|found| !consent.overwrite.contains(&found.signature))
             .map(|found| Finding::Signature {
                 place: place.clone(),
                 signature: found.signature,
@@ -390,6 +399,10 @@ fn signatures(content: &dyn ReadAt, place: &Place, consent: &Consent) -> Vec<Fin
             .collect(),
         Err(errno) => vec![unjudged(&format!("what {} holds: {errno}", place.name))],
     }
+}
+
+fn is_overridden(finding: &Finding, consent: &Consent) -> bool {
+    matches!(finding, Finding::Signature { signature, .. } if consent.overwrite.contains(signature))
 }
 
 fn facts(device: &Device) -> Vec<Finding> {

@@ -41,7 +41,7 @@ pub fn of_disk(machine: &Machine<'_>, disk: &BlockDev) -> Result<Vec<Finding>, S
     for part in machine.parts(&disk.name) {
         found.extend(of_node(machine, part, &place(part), own)?);
     }
-    let is_below = below_root(machine)?.iter().any(|name| *name == disk.name);
+    let is_below = below_root(machine)?.contains(&disk.name);
     found.extend(is_below.then(|| Finding::Root { place: place(disk) }));
     Ok(found)
 }
@@ -158,19 +158,29 @@ fn mounts(
     Ok(found)
 }
 
-/// By device number; file systems without one of their own (btrfs) by the node that was mounted.
+/// By device number; file systems without one of their own (btrfs, bcachefs) by the nodes that were mounted.
 fn is_mount_of(machine: &Machine<'_>, mount: &Mount, node: &BlockDev) -> bool {
+    let leads_to_it = |path: &str| {
+        let path = Path::new(path);
+        path.is_absolute()
+            && machine
+                .at_path(path)
+                .is_some_and(|device| device.name == node.name)
+    };
+    // An XFS log or real-time device has no mount and no signature of its own.
+    let extra = ["logdev", "rtdev"]
+        .iter()
+        .filter_map(|key| mount.option(key));
+    if mount.fs_type == "xfs" && extra.into_iter().any(leads_to_it) {
+        return true;
+    }
     if !mount.dev.is_anonymous() {
         return node.dev == Some(mount.dev);
     }
-    let source = Path::new(&mount.source);
-    // Overlay, bind mounts of tmpfs and the like may carry any word as their source.
-    let may_be_device =
-        source.is_absolute() && !matches!(mount.fs_type.as_str(), "overlay" | "tmpfs" | "autofs");
-    may_be_device
-        && machine
-            .at_path(source)
-            .is_some_and(|device| device.name == node.name)
+    // Overlay, bind mounts of tmpfs and the like may carry any word as their source; bcachefs names all its
+    // devices, joined by colons.
+    let may_be_device = !matches!(mount.fs_type.as_str(), "overlay" | "tmpfs" | "autofs");
+    may_be_device && (leads_to_it(&mount.source) || mount.source.split(':').any(leads_to_it))
 }
 
 /// What a device built on another calls itself.
