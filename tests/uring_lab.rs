@@ -74,7 +74,12 @@ fn loop_and_zram_keep_the_contract() {
         contract(&open(&device.path, WRITES), &rules(20_000), &mut |_| ());
     }
     if let Some(zram) = Zram::new(64 << 20) {
-        contract(&open(&zram.path, WRITES), &rules(100_000), &mut |_| ());
+        let device = open(&zram.path, WRITES);
+        contract(&device, &rules(100_000), &mut |_| ());
+        // zram takes no NOWAIT: the record must say who did the work.
+        let features = device.features();
+        let workers = |line: &String| line.contains("worker threads");
+        assert!(features.iter().any(workers), "{features:?}");
     }
 }
 
