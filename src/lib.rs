@@ -1,1 +1,3 @@
 //! lanemark.
+
+pub mod proto;
