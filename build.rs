@@ -14,9 +14,19 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src");
     set("GIT_COMMIT", &commit());
-    set("RUSTC_VERSION", &output(&env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()), &["--version"]).unwrap_or_else(unknown));
+    set(
+        "RUSTC_VERSION",
+        &output(
+            &env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()),
+            &["--version"],
+        )
+        .unwrap_or_else(unknown),
+    );
     set("TARGET", &env::var("TARGET").unwrap_or_else(|_| unknown()));
-    set("PROFILE", &env::var("PROFILE").unwrap_or_else(|_| unknown()));
+    set(
+        "PROFILE",
+        &env::var("PROFILE").unwrap_or_else(|_| unknown()),
+    );
     spdk();
 }
 
@@ -37,18 +47,28 @@ fn commit() -> String {
     let root = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     let git = |arguments: &[&str]| output("git", &[&["-C", root.as_str()], arguments].concat());
     // An unpacked tarball may lie inside somebody else's repository: that commit is not ours.
-    let ours = git(&["rev-parse", "--show-toplevel"]).is_some_and(|top| same(Path::new(&top), Path::new(&root)));
+    let ours = git(&["rev-parse", "--show-toplevel"])
+        .is_some_and(|top| same(Path::new(&top), Path::new(&root)));
     if !ours {
         return unknown();
     }
     for name in ["HEAD", "index", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", name]).filter(|path| Path::new(path).exists()) {
+        if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", name])
+            .filter(|path| Path::new(path).exists())
+        {
             println!("cargo:rerun-if-changed={path}");
         }
     }
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return unknown() };
-    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty());
-    if dirty { format!("{commit}-dirty") } else { commit }
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+        return unknown();
+    };
+    let dirty = git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_none_or(|changes| !changes.is_empty());
+    if dirty {
+        format!("{commit}-dirty")
+    } else {
+        commit
+    }
 }
 
 fn same(a: &Path, b: &Path) -> bool {
@@ -56,8 +76,14 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
-    String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn unknown() -> String {
@@ -66,5 +92,8 @@ fn unknown() -> String {
 
 /// A fact for `env!`. A line break would end the cargo line.
 fn set(name: &str, value: &str) {
-    println!("cargo:rustc-env=LANEMARK_{name}={}", value.replace(['\n', '\r'], " "));
+    println!(
+        "cargo:rustc-env=LANEMARK_{name}={}",
+        value.replace(['\n', '\r'], " ")
+    );
 }

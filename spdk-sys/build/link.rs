@@ -29,7 +29,10 @@ impl Words {
             }
             if let Some(folder) = word.strip_prefix("-L") {
                 out.folders.push(folder.to_owned());
-            } else if let Some(name) = word.strip_prefix("-l:lib").and_then(|name| name.strip_suffix(".a")) {
+            } else if let Some(name) = word
+                .strip_prefix("-l:lib")
+                .and_then(|name| name.strip_suffix(".a"))
+            {
                 out.library(name, true);
             } else if let Some(name) = word.strip_prefix("-l") {
                 out.library(name, false);
@@ -53,7 +56,10 @@ impl Words {
     }
 
     fn archive(&mut self, path: &Path) {
-        let name = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("lib"));
+        let name = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .and_then(|stem| stem.strip_prefix("lib"));
         if let (Some(folder), Some(name)) = (path.parent().and_then(Path::to_str), name) {
             if !self.folders.iter().any(|known| known == folder) {
                 self.folders.push(folder.to_owned());

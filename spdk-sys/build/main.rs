@@ -28,7 +28,13 @@ fn mode() -> Result<Mode, String> {
 }
 
 fn main() {
-    for name in ["LANEMARK_SPDK", "SPDK_DIR", "PKG_CONFIG_PATH", "PKG_CONFIG", "LIBCLANG_PATH"] {
+    for name in [
+        "LANEMARK_SPDK",
+        "SPDK_DIR",
+        "PKG_CONFIG_PATH",
+        "PKG_CONFIG",
+        "LIBCLANG_PATH",
+    ] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     for file in ["build", "shim"] {
@@ -71,7 +77,10 @@ fn build() -> Result<(), String> {
     println!("cargo:place={}", spdk.place);
     if !spdk.version.starts_with(find::TESTED) {
         let (tested, version) = (find::TESTED, &spdk.version);
-        println!("cargo:warning=SPDK {version} found ({}); tested is {tested}: scripts/install-spdk installs it", spdk.place);
+        println!(
+            "cargo:warning=SPDK {version} found ({}); tested is {tested}: scripts/install-spdk installs it",
+            spdk.place
+        );
     }
     Ok(())
 }

@@ -33,7 +33,10 @@ mod tests {
 
     #[test]
     fn structs_have_the_size_that_spdk_asserts() {
-        assert_eq!((size_of::<spdk_nvme_cmd>(), size_of::<spdk_nvme_cpl>()), (64, 16));
+        assert_eq!(
+            (size_of::<spdk_nvme_cmd>(), size_of::<spdk_nvme_cpl>()),
+            (64, 16)
+        );
         assert_eq!(align_of::<spdk_nvme_cmd>(), 8);
         // SPDK 26.01; other releases may grow these, and say so in opts_size.
         if SPDK_VERSION_MAJOR == 26 && SPDK_VERSION_MINOR == 1 {
@@ -46,7 +49,13 @@ mod tests {
 
     #[test]
     fn identify_structures_are_4096_opaque_bytes() {
-        assert_eq!((size_of::<spdk_nvme_ctrlr_data>(), size_of::<spdk_nvme_ns_data>()), (4096, 4096));
+        assert_eq!(
+            (
+                size_of::<spdk_nvme_ctrlr_data>(),
+                size_of::<spdk_nvme_ns_data>()
+            ),
+            (4096, 4096)
+        );
     }
 
     #[test]
@@ -54,8 +63,18 @@ mod tests {
         assert_eq!(SPDK_MALLOC_DMA, 1);
         assert_eq!(SPDK_ENV_NUMA_ID_ANY, -1);
         assert_eq!(SPDK_NVME_IO_FLAGS_PRACT, 1 << 29);
-        assert_eq!((SPDK_NVME_IO_FLAGS_PRCHK_GUARD, SPDK_NVME_IO_FLAGS_PRCHK_REFTAG), (1 << 28, 1 << 26));
-        assert!(SPDK_LOG_ERROR < SPDK_LOG_WARN && SPDK_LOG_WARN < SPDK_LOG_NOTICE && SPDK_LOG_INFO < SPDK_LOG_DEBUG);
+        assert_eq!(
+            (
+                SPDK_NVME_IO_FLAGS_PRCHK_GUARD,
+                SPDK_NVME_IO_FLAGS_PRCHK_REFTAG
+            ),
+            (1 << 28, 1 << 26)
+        );
+        assert!(
+            SPDK_LOG_ERROR < SPDK_LOG_WARN
+                && SPDK_LOG_WARN < SPDK_LOG_NOTICE
+                && SPDK_LOG_INFO < SPDK_LOG_DEBUG
+        );
     }
 
     #[test]
@@ -66,7 +85,8 @@ mod tests {
             // SAFETY: spdk_nvme_cpl is 16 bytes of plain integers (asserted above); any bit pattern is valid.
             let cpl: spdk_nvme_cpl = unsafe { core::mem::transmute_copy(&bytes) };
             // SAFETY: the pointer is to a live completion; the twins only read it.
-            let (twin, error) = unsafe { (lanemark_cpl_status_field(&cpl), lanemark_cpl_is_error(&cpl)) };
+            let (twin, error) =
+                unsafe { (lanemark_cpl_status_field(&cpl), lanemark_cpl_is_error(&cpl)) };
             assert_eq!(twin, field);
             assert_eq!(error, field & 0x0ffe != 0);
         }

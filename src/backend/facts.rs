@@ -1,0 +1,80 @@
+//! What is known of an opened device. Plans are made from these facts and from nothing else.
+
+use crate::units::{BlockSize, Blocks, Bytes};
+
+/// What kind of thing it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A block device node of the kernel.
+    Block,
+    /// A regular file.
+    File,
+    /// An NVMe namespace driven without the block layer.
+    Nvme,
+    /// A SCSI device driven without the block layer.
+    Scsi,
+    /// Completes at once; prices the engine.
+    Null,
+    /// A simulated device in virtual time.
+    Sim,
+}
+
+impl DeviceKind {
+    /// The name in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::File => "file",
+            Self::Nvme => "nvme",
+            Self::Scsi => "scsi",
+            Self::Null => "null",
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// Facts of one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// As the user named it.
+    pub path: String,
+    /// What kind of thing.
+    pub kind: DeviceKind,
+    /// World-wide identity.
+    pub identity: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// Firmware revision.
+    pub firmware: Option<String>,
+    /// Size.
+    pub capacity: Bytes,
+    /// Logical block: I/O is in whole multiples of it.
+    pub logical_block: BlockSize,
+    /// Physical block, where known.
+    pub physical_block: Option<BlockSize>,
+    /// Rotating medium, where known.
+    pub rotational: Option<bool>,
+    /// Largest single I/O; larger ones are split below us or refused by the backend.
+    pub max_io: Option<Bytes>,
+    /// Most commands the device (or its queue) holds at once.
+    pub device_depth: Option<u32>,
+    /// Whether trim can be sent, or why not.
+    pub trim: Result<(), String>,
+    /// Whether flush can be sent, or why not.
+    pub flush: Result<(), String>,
+    /// Mounts, holders and the like.
+    pub in_use: Vec<String>,
+    /// A scratch file that lanemark itself made: writes to it need no consent.
+    pub own_scratch: bool,
+}
+
+impl DeviceFacts {
+    /// Capacity in whole logical blocks.
+    #[must_use]
+    pub const fn blocks(&self) -> Blocks {
+        self.logical_block.blocks_floor(self.capacity)
+    }
+}

@@ -1,0 +1,80 @@
+//! The versioned result of a run: what is written as JSON and what every report reads.
+//!
+//! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
+
+mod environment;
+mod figures;
+mod step;
+
+pub use environment::{Environment, Tool};
+pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use step::{
+    BackendUse, Ceilings, Depth, DeviceUse, ErrorTally, Hop, MixCheck, PollGap, ReactorUse, SlowIo,
+    Stamp, StampMode, Step, StreamUse, Verdict,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the layout below. Raised when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// How a run or a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Everything asked was measured.
+    Finished,
+    /// A signal ended it; what was measured until then is kept.
+    Interrupted,
+    /// An I/O or run error ended it, or I/Os failed.
+    Failed,
+    /// Nothing was started: bad input, or the guard said no.
+    Refused,
+}
+
+/// An error as records carry it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Short machine-readable kind, such as `usage`, `device`, `stuck`, `gone`.
+    pub kind: String,
+    /// One sentence that names the device or path.
+    pub text: String,
+    /// What the user can do next; empty where there is nothing.
+    pub next_step: String,
+    /// The exit code that goes with it.
+    pub exit_code: u8,
+}
+
+/// A doubt about a figure, with its cause and remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable machine-readable kind, in kebab case.
+    pub kind: String,
+    /// What was found.
+    pub text: String,
+    /// What to do about it.
+    pub next_step: String,
+}
+
+/// The result of one invocation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`] at the time of writing.
+    pub schema_version: u32,
+    /// How the whole run ended.
+    pub status: Outcome,
+    /// Why it did not finish.
+    pub error: Option<Failure>,
+    /// The program.
+    pub tool: Tool,
+    /// The machine.
+    pub environment: Environment,
+    /// The resolved job, echoed.
+    pub job: serde_json::Value,
+    /// The seed that repeats the run.
+    pub seed: u64,
+    /// One entry per step that was started.
+    pub steps: Vec<Step>,
+    /// Doubts about the run as a whole.
+    pub warnings: Vec<Warning>,
+}

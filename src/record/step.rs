@@ -1,0 +1,264 @@
+//! One step of a run: its device, its figures, and what they can be trusted for.
+
+use super::{Direction, Failure, Outcome, Second, Warning};
+use serde::{Deserialize, Serialize};
+
+/// The result of one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its name in the job.
+    pub name: String,
+    /// How it ended.
+    pub status: Outcome,
+    /// Why it did not finish.
+    pub error: Option<Failure>,
+    /// The workload in one line, resolved: `randread 4 KiB depth 32 x 1 stream on 1 device`.
+    pub summary: String,
+    /// The resolved step, echoed: sizes in bytes and blocks, no default left open.
+    pub plan: serde_json::Value,
+    /// What was measured, in the order of `StreamUse::device_index`.
+    pub devices: Vec<DeviceUse>,
+    /// How commands reached the device.
+    pub backend: BackendUse,
+    /// Length of the ramp before the window.
+    pub ramp_s: f64,
+    /// Measured length of the window: what rates are divided by.
+    pub window_s: f64,
+    /// Reads, absent where none completed in the window.
+    pub read: Option<Direction>,
+    /// Writes.
+    pub write: Option<Direction>,
+    /// Trims.
+    pub trim: Option<Direction>,
+    /// Flushes.
+    pub flush: Option<Direction>,
+    /// I/Os submitted from start to end, ramp and drain included.
+    pub submitted_count: u64,
+    /// Of these, successes. `submitted = completed + failed + abandoned`.
+    pub completed_count: u64,
+    /// Of these, failures.
+    pub failed_count: u64,
+    /// Of these, still in flight when the run gave up on them.
+    pub abandoned_count: u64,
+    /// Queue depths.
+    pub depth: Depth,
+    /// Failures by status.
+    pub errors: Vec<ErrorTally>,
+    /// How latency was stamped.
+    pub stamp: Stamp,
+    /// Achieved against asked shares; only with mixes.
+    pub mix: Vec<MixCheck>,
+    /// The reactors' own figures.
+    pub reactors: Vec<ReactorUse>,
+    /// Each stream apart.
+    pub streams: Vec<StreamUse>,
+    /// The links between host and device, host side first.
+    pub path: Vec<Hop>,
+    /// What the links can carry.
+    pub ceilings: Ceilings,
+    /// What bound the result.
+    pub verdict: Verdict,
+    /// The slowest I/Os, slowest first.
+    pub slowest: Vec<SlowIo>,
+    /// Gaps between two polls of a spinning reactor.
+    pub poll_gaps: Vec<PollGap>,
+    /// Doubts about this step.
+    pub warnings: Vec<Warning>,
+    /// Per second.
+    pub series: Vec<Second>,
+}
+
+/// The device as it was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// As the user named it.
+    pub path: String,
+    /// World-wide identity (NGUID, EUI-64, VPD 83h, UUID); absent where the device has none.
+    pub identity: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// Firmware revision.
+    pub firmware: Option<String>,
+    /// `block`, `file`, `nvme`, `scsi`, `null`, `sim`.
+    pub kind: String,
+    /// Size.
+    pub capacity_bytes: u64,
+    /// Logical block.
+    pub logical_block_bytes: u32,
+    /// Physical block, where known.
+    pub physical_block_bytes: Option<u32>,
+    /// Mounts, holders and the like that were found; reading is allowed all the same.
+    pub in_use: Vec<String>,
+}
+
+/// The backend and why it was taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackendUse {
+    /// `null`, `sim`, `uring`, `uring-cmd`, `sg`, `spdk`.
+    pub name: String,
+    /// Why this one.
+    pub reason: String,
+    /// How it was set up: `single issuer, deferred task work`, `polled: no, the queue has no poll support`.
+    pub features: Vec<String>,
+}
+
+/// Depth asked, in the device, and queued above it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Depth {
+    /// I/Os kept in flight by request: sum over streams and devices.
+    pub asked_count: u64,
+    /// The most the device itself holds; absent where it cannot be known.
+    pub device_count: Option<u64>,
+    /// Asked beyond that, queued in software above the device; absent with `device_count`.
+    pub queued_count: Option<u64>,
+    /// Average in flight over the window.
+    pub in_flight_mean: f64,
+}
+
+/// One kind of failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorTally {
+    /// Status in words.
+    pub status: String,
+    /// `read`, `write`, `trim`, `flush`.
+    pub op: String,
+    /// How often.
+    pub count: u64,
+    /// First block of the first one.
+    pub first_lba: u64,
+}
+
+/// Exact (per I/O) or per batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StampMode {
+    /// A clock reading for every I/O.
+    Exact,
+    /// A clock reading for every poll that found completions.
+    Batch,
+}
+
+/// How latency was stamped, and the most that this can have added to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The mode in the window.
+    pub mode: StampMode,
+    /// 99th percentile of the time between a stamp and the bell or the find it stands for.
+    pub bound_ns: u64,
+}
+
+/// One share of a mix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MixCheck {
+    /// `read`, `random`, `bs 4 KiB`.
+    pub share: String,
+    /// Asked, in percent.
+    pub asked_pct: f64,
+    /// Achieved over all submissions, in percent.
+    pub achieved_pct: f64,
+}
+
+/// One reactor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReactorUse {
+    /// The CPU it was pinned to; absent in simulated time.
+    pub cpu: Option<u32>,
+    /// Share of the window spent in work: polls that found completions, and submissions.
+    pub busy_ratio: f64,
+    /// That time per completed I/O; absent where none completed.
+    pub busy_ns_per_io: Option<f64>,
+    /// How busy time was taken: `polls` (spinning) or `thread-cpu-time` (the reactor sleeps in the kernel).
+    pub busy_source: String,
+    /// Polls in the window.
+    pub polls_count: u64,
+    /// I/Os completed in the window.
+    pub ios_count: u64,
+}
+
+/// One stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamUse {
+    /// Place in the step's list of streams.
+    pub index: u32,
+    /// Place in `Step::devices`.
+    pub device_index: u32,
+    /// Place in `Step::reactors`.
+    pub reactor_index: u32,
+    /// First block of its region.
+    pub first_lba: u64,
+    /// Blocks in its region.
+    pub region_blocks: u64,
+    /// I/Os that succeeded in the window.
+    pub ios_count: u64,
+    /// Bytes they moved.
+    pub bytes_count: u64,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Mean latency; absent without samples.
+    pub mean_ns: Option<f64>,
+    /// Largest latency; absent without samples.
+    pub max_ns: Option<u64>,
+}
+
+/// One link of the path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hop {
+    /// Where: a BDF, a phy, a port.
+    pub name: String,
+    /// What: `root port`, `switch`, `endpoint`, `sas phy` …
+    pub kind: String,
+    /// Speed and width now, in the field's words: `8 GT/s x4`.
+    pub link: Option<String>,
+}
+
+/// Most payload the path can carry.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// Toward the host; absent where no link could be seen.
+    pub read_bytes_per_s: Option<f64>,
+    /// Toward the device.
+    pub write_bytes_per_s: Option<f64>,
+}
+
+/// What bound the result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// `undecided` until the evidence is complete.
+    pub kind: String,
+    /// The evidence, or what is missing.
+    pub why: String,
+}
+
+/// One of the slowest I/Os.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlowIo {
+    /// Completion, seconds into the window.
+    pub at_s: f64,
+    /// Latency; for an abandoned I/O the age it had reached.
+    pub latency_ns: u64,
+    /// Operation.
+    pub op: String,
+    /// First block.
+    pub lba: u64,
+    /// Size.
+    pub bytes_count: u64,
+    /// CPU of the reactor.
+    pub cpu: Option<u32>,
+    /// Stream.
+    pub stream: u32,
+    /// Still in flight when the run gave up.
+    pub abandoned: bool,
+}
+
+/// One bucket of the gaps between polls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PollGap {
+    /// Gaps from half of this up to this, in nanoseconds.
+    pub up_to_ns: u64,
+    /// How many.
+    pub count: u64,
+}
