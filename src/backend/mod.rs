@@ -4,8 +4,11 @@
 //! from it. The reactor's hot loop is generic over `Queue`, so that nothing in it is dynamic.
 
 mod facts;
+mod null;
+pub mod sim;
 
 pub use facts::{DeviceFacts, DeviceKind};
+pub use null::{NullDevice, NullQueue};
 
 use crate::errno::Errno;
 use crate::request::{Io, Slot, Status};

@@ -1,6 +1,7 @@
 //! The validated job: no unresolved default, every size in blocks of its device.
 
 use crate::backend::Batch;
+pub use crate::measure::StampChoice;
 use crate::units::Nanos;
 use crate::workload::StreamSpec;
 
@@ -51,15 +52,4 @@ pub struct Limits {
     pub grace: Nanos,
     /// The step ends when this many I/Os have failed; absent: never.
     pub max_errors: Option<u64>,
-}
-
-/// The user's word on stamping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StampChoice {
-    /// Exact, unless the batch bound is under 1 % of p50 at the end of the ramp.
-    Auto,
-    /// A clock reading per I/O.
-    Exact,
-    /// A clock reading per poll.
-    Batch,
 }

@@ -142,7 +142,9 @@ impl Command {
     /// information, where the metadata is nothing else.
     #[must_use]
     pub const fn with_pi_action(mut self, check: PiCheck) -> Self {
-        let bits = (check.guard as u32) << 28 | (check.application_tag as u32) << 27 | (check.reference_tag as u32) << 26;
+        let bits = (check.guard as u32) << 28
+            | (check.application_tag as u32) << 27
+            | (check.reference_tag as u32) << 26;
         self.0[12] |= (PRACT | bits).to_le();
         self
     }
@@ -170,7 +172,11 @@ impl Command {
     /// Command dword `index` (0 to 15) in host order; 0 beyond.
     #[must_use]
     pub const fn dword(&self, index: usize) -> u32 {
-        if index < self.0.len() { u32::from_le(self.0[index]) } else { 0 }
+        if index < self.0.len() {
+            u32::from_le(self.0[index])
+        } else {
+            0
+        }
     }
 
     /// The entry as it goes over the wire.
@@ -222,8 +228,17 @@ mod tests {
     fn read_puts_every_field_at_its_byte() {
         let lba = 0x1122_3344_5566_7788;
         let expected = wire(&[
-            (0, 0x02), (4, 0x05), (40, 0x88), (41, 0x77), (42, 0x66), (43, 0x55), (44, 0x44), (45, 0x33),
-            (46, 0x22), (47, 0x11), (48, 0x07),
+            (0, 0x02),
+            (4, 0x05),
+            (40, 0x88),
+            (41, 0x77),
+            (42, 0x66),
+            (43, 0x55),
+            (44, 0x44),
+            (45, 0x33),
+            (46, 0x22),
+            (47, 0x11),
+            (48, 0x07),
         ]);
         assert_eq!(Command::read(5, lba, 8).to_bytes(), expected);
     }
@@ -231,36 +246,76 @@ mod tests {
     #[test]
     fn the_longest_transfer_is_65536_blocks() {
         let command = Command::write(1, 0, 65_536);
-        assert_eq!(command.to_bytes(), wire(&[(0, 0x01), (4, 1), (48, 0xff), (49, 0xff)]));
+        assert_eq!(
+            command.to_bytes(),
+            wire(&[(0, 0x01), (4, 1), (48, 0xff), (49, 0xff)])
+        );
         assert_eq!(Command::read(1, 0, 1).dword(12), 0);
     }
 
     #[test]
     fn flags_live_in_the_upper_half_of_cdw12_and_survive_a_new_range() {
-        let all = PiCheck { guard: true, application_tag: true, reference_tag: true };
+        let all = PiCheck {
+            guard: true,
+            application_tag: true,
+            reference_tag: true,
+        };
         assert_eq!(Command::write(1, 0, 1).with_fua().dword(12), 0x4000_0000);
-        assert_eq!(Command::read(1, 0, 1).with_pi_action(PiCheck::default()).dword(12), 0x2000_0000);
-        assert_eq!(Command::read(1, 0, 1).with_pi_action(all).dword(12), 0x3c00_0000);
-        assert_eq!(Command::read(1, 0, 1).with_pi_action(PiCheck { guard: true, ..PiCheck::default() }).dword(12), 0x3000_0000);
+        assert_eq!(
+            Command::read(1, 0, 1)
+                .with_pi_action(PiCheck::default())
+                .dword(12),
+            0x2000_0000
+        );
+        assert_eq!(
+            Command::read(1, 0, 1).with_pi_action(all).dword(12),
+            0x3c00_0000
+        );
+        assert_eq!(
+            Command::read(1, 0, 1)
+                .with_pi_action(PiCheck {
+                    guard: true,
+                    ..PiCheck::default()
+                })
+                .dword(12),
+            0x3000_0000
+        );
         assert_eq!(Command::write_zeroes(1, 0, 1, true).dword(12), 0x0200_0000);
         let mut command = Command::write_zeroes(1, 0, 1, true);
         command.set_range(9, 2);
         assert_eq!((command.dword(12), command.dword(10)), (0x0200_0001, 9));
-        assert_eq!(Command::read(1, 0, 1).with_reference_tag(0xdead_beef).dword(14), 0xdead_beef);
+        assert_eq!(
+            Command::read(1, 0, 1)
+                .with_reference_tag(0xdead_beef)
+                .dword(14),
+            0xdead_beef
+        );
     }
 
     #[test]
     fn deallocate_counts_ranges_from_zero_and_sets_ad() {
-        assert_eq!(Command::deallocate(3, 1).to_bytes(), wire(&[(0, 0x09), (4, 3), (44, 0x04)]));
+        assert_eq!(
+            Command::deallocate(3, 1).to_bytes(),
+            wire(&[(0, 0x09), (4, 3), (44, 0x04)])
+        );
         assert_eq!(Command::deallocate(3, 256).dword(10), 0xff);
         let range = dsm_range(0x0102_0304_0506_0708, 0x1122_3344);
-        assert_eq!(range, [0, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(
+            range,
+            [0, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1]
+        );
     }
 
     #[test]
     fn admin_commands_match_their_vectors() {
-        assert_eq!(Command::flush(0xffff_ffff).to_bytes(), wire(&[(4, 255), (5, 255), (6, 255), (7, 255)]));
-        assert_eq!(Command::identify(0x01, 0).to_bytes(), wire(&[(0, 0x06), (40, 0x01)]));
+        assert_eq!(
+            Command::flush(0xffff_ffff).to_bytes(),
+            wire(&[(4, 255), (5, 255), (6, 255), (7, 255)])
+        );
+        assert_eq!(
+            Command::identify(0x01, 0).to_bytes(),
+            wire(&[(0, 0x06), (40, 0x01)])
+        );
         let smart = Command::get_log_page(0x02, 0xffff_ffff, 512);
         assert_eq!(smart.dword(10), 0x007f_8002);
         let large = Command::get_log_page(0x05, 0, 4 * 0x1_0001);

@@ -123,7 +123,9 @@ impl IdentifyController {
     /// common hardware); absent: no limit, or one beyond 64 bits.
     #[must_use]
     pub fn max_transfer_bytes(&self, page_bytes: u64) -> Option<u64> {
-        self.mdts.and_then(|mdts| 1u64.checked_shl(u32::from(mdts))).and_then(|pages| pages.checked_mul(page_bytes))
+        self.mdts
+            .and_then(|mdts| 1u64.checked_shl(u32::from(mdts)))
+            .and_then(|pages| pages.checked_mul(page_bytes))
     }
 }
 
@@ -143,31 +145,76 @@ mod tests {
 
     #[test]
     fn names_are_trimmed_and_never_hold_control_bytes() {
-        let c = with(&[(4, b"  S1234\x07             "), (24, b"ACME SSD 9000           "), (64, b"1.0\0\0\0\0\0")]);
-        assert_eq!((c.serial.as_str(), c.model.as_str(), c.firmware.as_str()), ("S1234?", "ACME SSD 9000", "1.0"));
+        let c = with(&[
+            (4, b"  S1234\x07             "),
+            (24, b"ACME SSD 9000           "),
+            (64, b"1.0\0\0\0\0\0"),
+        ]);
+        assert_eq!(
+            (c.serial.as_str(), c.model.as_str(), c.firmware.as_str()),
+            ("S1234?", "ACME SSD 9000", "1.0")
+        );
     }
 
     #[test]
     fn every_numeric_field_is_at_its_bytes() {
         let c = with(&[
-            (0, &[0x86, 0x80]), (2, &[0x4d, 0x14]), (73, &[0xe4, 0xd2, 0x5c]), (77, &[5]), (78, &[0x21, 0x43]),
-            (80, &[0x02, 0x03, 0x01, 0x00]), (111, &[1]), (266, &[0x57, 0x01]), (268, &[0x5c, 0x01]),
-            (280, &[0, 0, 0, 0, 0, 1]), (320, &[10, 0]), (514, &[0x00, 0x04]), (516, &[32, 0, 0, 0]), (526, &[7, 0]),
+            (0, &[0x86, 0x80]),
+            (2, &[0x4d, 0x14]),
+            (73, &[0xe4, 0xd2, 0x5c]),
+            (77, &[5]),
+            (78, &[0x21, 0x43]),
+            (80, &[0x02, 0x03, 0x01, 0x00]),
+            (111, &[1]),
+            (266, &[0x57, 0x01]),
+            (268, &[0x5c, 0x01]),
+            (280, &[0, 0, 0, 0, 0, 1]),
+            (320, &[10, 0]),
+            (514, &[0x00, 0x04]),
+            (516, &[32, 0, 0, 0]),
+            (526, &[7, 0]),
         ]);
-        assert_eq!((c.vendor_id, c.subsystem_vendor_id, c.ieee_oui), (0x8086, 0x144d, 0x005c_d2e4));
-        assert_eq!((c.mdts, c.controller_id, c.version, c.kind), (Some(5), 0x4321, (1, 3, 2), ControllerKind::Io));
-        assert_eq!((c.warning_temperature_k, c.critical_temperature_k), (Some(343), Some(348)));
-        assert_eq!((c.total_capacity_bytes, c.keep_alive_granularity_100ms), (1 << 40, 10));
-        assert_eq!((c.max_commands_count, c.namespaces_count, c.atomic_write_blocks), (1024, 32, 8));
+        assert_eq!(
+            (c.vendor_id, c.subsystem_vendor_id, c.ieee_oui),
+            (0x8086, 0x144d, 0x005c_d2e4)
+        );
+        assert_eq!(
+            (c.mdts, c.controller_id, c.version, c.kind),
+            (Some(5), 0x4321, (1, 3, 2), ControllerKind::Io)
+        );
+        assert_eq!(
+            (c.warning_temperature_k, c.critical_temperature_k),
+            (Some(343), Some(348))
+        );
+        assert_eq!(
+            (c.total_capacity_bytes, c.keep_alive_granularity_100ms),
+            (1 << 40, 10)
+        );
+        assert_eq!(
+            (
+                c.max_commands_count,
+                c.namespaces_count,
+                c.atomic_write_blocks
+            ),
+            (1024, 32, 8)
+        );
     }
 
     #[test]
     fn every_flag_is_its_own_bit() {
         let none = with(&[]);
-        assert!(!none.multi_path && !none.smart_per_namespace && !none.dataset_management && !none.write_zeroes);
+        assert!(
+            !none.multi_path
+                && !none.smart_per_namespace
+                && !none.dataset_management
+                && !none.write_zeroes
+        );
         assert!(!none.volatile_write_cache && !none.flush_broadcast && none.mdts.is_none());
         assert!(with(&[(76, &[2])]).multi_path && !with(&[(76, &[4])]).multi_path);
-        assert!(with(&[(261, &[1])]).smart_per_namespace && !with(&[(261, &[0xfe])]).smart_per_namespace);
+        assert!(
+            with(&[(261, &[1])]).smart_per_namespace
+                && !with(&[(261, &[0xfe])]).smart_per_namespace
+        );
         let dsm = with(&[(520, &[0x04, 0])]);
         assert!(dsm.dataset_management && !dsm.write_zeroes);
         let zeroes = with(&[(520, &[0x08, 0])]);
@@ -188,7 +235,14 @@ mod tests {
     #[test]
     fn a_short_structure_is_an_error_that_says_so() {
         let error = IdentifyController::decode(&[0; 4095]).unwrap_err();
-        assert_eq!(error, Truncated { what: "Identify Controller", needed_bytes: 4096, got_bytes: 4095 });
+        assert_eq!(
+            error,
+            Truncated {
+                what: "Identify Controller",
+                needed_bytes: 4096,
+                got_bytes: 4095
+            }
+        );
     }
 
     proptest! {

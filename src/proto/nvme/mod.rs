@@ -19,7 +19,9 @@ pub use status::NvmeStatus;
 
 /// A structure that ended before its last field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what} needs {needed_bytes} bytes, {got_bytes} came: the device or a log was cut short, ask again")]
+#[error(
+    "{what} needs {needed_bytes} bytes, {got_bytes} came: the device or a log was cut short, ask again"
+)]
 pub struct Truncated {
     /// Which structure.
     pub what: &'static str,
@@ -36,7 +38,11 @@ impl<'a> Fields<'a> {
     fn new(what: &'static str, bytes: &'a [u8], needed_bytes: usize) -> Result<Self, Truncated> {
         match bytes.get(..needed_bytes) {
             Some(bytes) => Ok(Self(bytes)),
-            None => Err(Truncated { what, needed_bytes, got_bytes: bytes.len() }),
+            None => Err(Truncated {
+                what,
+                needed_bytes,
+                got_bytes: bytes.len(),
+            }),
         }
     }
 
@@ -69,8 +75,19 @@ impl<'a> Fields<'a> {
     /// An ASCII field, padded with spaces (or zeros, which some devices send).
     fn text(&self, at: usize, bytes: usize) -> String {
         let raw = &self.0[at..at + bytes];
-        let printable = |byte: &u8| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '?' };
+        let printable = |byte: &u8| {
+            if (0x20..0x7f).contains(byte) {
+                char::from(*byte)
+            } else {
+                '?'
+            }
+        };
         let end = raw.iter().position(|byte| *byte == 0).unwrap_or(raw.len());
-        raw[..end].iter().map(printable).collect::<String>().trim().to_owned()
+        raw[..end]
+            .iter()
+            .map(printable)
+            .collect::<String>()
+            .trim()
+            .to_owned()
     }
 }

@@ -44,7 +44,11 @@ impl LbaFormat {
     /// Size of a logical block in bytes; absent where the format is not available or absurd.
     #[must_use]
     pub const fn block_bytes(self) -> Option<u32> {
-        if self.data_shift >= 9 && self.data_shift < 32 { Some(1 << self.data_shift) } else { None }
+        if self.data_shift >= 9 && self.data_shift < 32 {
+            Some(1 << self.data_shift)
+        } else {
+            None
+        }
     }
 }
 
@@ -99,7 +103,11 @@ impl IdentifyNamespace {
         let flbas = at.u8(26);
         let nsfeat = at.u8(24);
         // The upper bits count only where the table has more than 16 entries.
-        let upper = if at.u8(25) > 15 { (flbas >> 5 & 0b11) << 4 } else { 0 };
+        let upper = if at.u8(25) > 15 {
+            (flbas >> 5 & 0b11) << 4
+        } else {
+            0
+        };
         let format_index = (flbas & 0x0f) | upper;
         let preferred_write = nsfeat & 1 << 4 != 0;
         let dps = at.u8(29);
@@ -135,7 +143,8 @@ impl IdentifyNamespace {
     /// beyond 64 bits.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
-        self.size_blocks.checked_mul(u64::from(self.format.block_bytes()?))
+        self.size_blocks
+            .checked_mul(u64::from(self.format.block_bytes()?))
     }
 }
 
@@ -188,9 +197,19 @@ impl NamespaceIds {
         };
         if let Some(uuid) = self.uuid {
             let h = hex(&uuid);
-            return Some(format!("uuid.{}-{}-{}-{}-{}", &h[..8], &h[8..12], &h[12..16], &h[16..20], &h[20..]));
+            return Some(format!(
+                "uuid.{}-{}-{}-{}-{}",
+                &h[..8],
+                &h[8..12],
+                &h[12..16],
+                &h[16..20],
+                &h[20..]
+            ));
         }
-        self.nguid.map(|id| hex(&id)).or_else(|| self.eui64.map(|id| hex(&id))).map(|h| format!("eui.{h}"))
+        self.nguid
+            .map(|id| hex(&id))
+            .or_else(|| self.eui64.map(|id| hex(&id)))
+            .map(|h| format!("eui.{h}"))
     }
 }
 

@@ -76,7 +76,9 @@ impl SmartLog {
             error_log_entries_count: at.u128(176),
             warning_temperature_minutes: at.u32(192),
             critical_temperature_minutes: at.u32(196),
-            sensors_k: std::array::from_fn(|i| Some(at.u16(200 + 2 * i)).filter(|kelvin| *kelvin != 0)),
+            sensors_k: std::array::from_fn(|i| {
+                Some(at.u16(200 + 2 * i)).filter(|kelvin| *kelvin != 0)
+            }),
             throttles_count: [at.u32(216), at.u32(220)],
             throttled_s: [at.u32(224), at.u32(228)],
         })
@@ -99,7 +101,12 @@ impl SmartLog {
             "volatile memory backup has failed",
             "persistent memory region is read only or unreliable",
         ];
-        WORDS.iter().enumerate().filter(|(bit, _)| self.critical_warning >> bit & 1 == 1).map(|(_, word)| *word).collect()
+        WORDS
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.critical_warning >> bit & 1 == 1)
+            .map(|(_, word)| *word)
+            .collect()
     }
 }
 
@@ -113,19 +120,74 @@ mod tests {
     fn every_field_is_at_its_bytes() {
         let mut log = [0; SMART_BYTES];
         log[..6].copy_from_slice(&[0x05, 0x2d, 0x01, 98, 10, 3]);
-        for (at, value) in [(32, 7u8), (48, 8), (64, 9), (80, 10), (112, 12), (128, 13), (144, 14), (160, 15), (176, 16),
-            (192, 17), (196, 18), (200, 19), (214, 20), (216, 21), (220, 22), (224, 23), (228, 24)] {
+        for (at, value) in [
+            (32, 7u8),
+            (48, 8),
+            (64, 9),
+            (80, 10),
+            (112, 12),
+            (128, 13),
+            (144, 14),
+            (160, 15),
+            (176, 16),
+            (192, 17),
+            (196, 18),
+            (200, 19),
+            (214, 20),
+            (216, 21),
+            (220, 22),
+            (224, 23),
+            (228, 24),
+        ] {
             log[at] = value;
         }
         let s = SmartLog::decode(&log).unwrap();
-        assert_eq!((s.temperature_c(), s.spare_pct, s.spare_threshold_pct, s.used_pct), (Some(28), 98, 10, 3));
+        assert_eq!(
+            (
+                s.temperature_c(),
+                s.spare_pct,
+                s.spare_threshold_pct,
+                s.used_pct
+            ),
+            (Some(28), 98, 10, 3)
+        );
         assert_eq!((s.read_bytes, s.written_bytes), (7 * 512_000, 8 * 512_000));
-        assert_eq!((s.read_commands_count, s.write_commands_count, s.power_cycles_count), (9, 10, 12));
-        assert_eq!((s.power_on_hours, s.unsafe_shutdowns_count, s.media_errors_count, s.error_log_entries_count), (13, 14, 15, 16));
-        assert_eq!((s.warning_temperature_minutes, s.critical_temperature_minutes), (17, 18));
-        assert_eq!((s.sensors_k[0], s.sensors_k[1], s.sensors_k[7]), (Some(19), None, Some(20)));
+        assert_eq!(
+            (
+                s.read_commands_count,
+                s.write_commands_count,
+                s.power_cycles_count
+            ),
+            (9, 10, 12)
+        );
+        assert_eq!(
+            (
+                s.power_on_hours,
+                s.unsafe_shutdowns_count,
+                s.media_errors_count,
+                s.error_log_entries_count
+            ),
+            (13, 14, 15, 16)
+        );
+        assert_eq!(
+            (
+                s.warning_temperature_minutes,
+                s.critical_temperature_minutes
+            ),
+            (17, 18)
+        );
+        assert_eq!(
+            (s.sensors_k[0], s.sensors_k[1], s.sensors_k[7]),
+            (Some(19), None, Some(20))
+        );
         assert_eq!((s.throttles_count, s.throttled_s), ([21, 22], [23, 24]));
-        assert_eq!(s.warnings(), ["available spare is below its threshold", "reliability is degraded by media errors"]);
+        assert_eq!(
+            s.warnings(),
+            [
+                "available spare is below its threshold",
+                "reliability is degraded by media errors"
+            ]
+        );
     }
 
     #[test]
@@ -134,7 +196,10 @@ mod tests {
         log[32..48].copy_from_slice(&[0xff; 16]);
         log[64 + 15] = 0x80;
         let s = SmartLog::decode(&log).unwrap();
-        assert_eq!((s.read_bytes, s.read_commands_count, s.temperature_c()), (u128::MAX, 1 << 127, None));
+        assert_eq!(
+            (s.read_bytes, s.read_commands_count, s.temperature_c()),
+            (u128::MAX, 1 << 127, None)
+        );
     }
 
     proptest! {

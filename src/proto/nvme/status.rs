@@ -41,7 +41,13 @@ impl NvmeStatus {
     /// From type and code alone.
     #[must_use]
     pub const fn new(sct: u8, sc: u8) -> Self {
-        Self { sct, sc, crd: 0, more: false, dnr: false }
+        Self {
+            sct,
+            sc,
+            crd: 0,
+            more: false,
+            dnr: false,
+        }
     }
 
     /// Whether the command did what was asked.
@@ -77,7 +83,13 @@ impl fmt::Display for NvmeStatus {
             (None, true) => "vendor specific code",
             (None, false) => "unknown code",
         };
-        write!(f, "{}: {code} ({:#x}/{:#04x})", self.type_name(), self.sct, self.sc)
+        write!(
+            f,
+            "{}: {code} ({:#x}/{:#04x})",
+            self.type_name(),
+            self.sct,
+            self.sc
+        )
     }
 }
 
@@ -101,12 +113,30 @@ mod tests {
 
     #[test]
     fn statuses_are_said_in_words() {
-        assert_eq!(NvmeStatus::new(2, 0x81).to_string(), "media and data integrity: unrecovered read error (0x2/0x81)");
-        assert_eq!(NvmeStatus::new(0, 0x80).to_string(), "generic: LBA out of range (0x0/0x80)");
-        assert_eq!(NvmeStatus::new(1, 0x82).to_string(), "command specific: attempted write to read only range (0x1/0x82)");
-        assert_eq!(NvmeStatus::new(3, 0x02).to_string(), "path related: asymmetric access inaccessible (0x3/0x02)");
-        assert_eq!(NvmeStatus::new(7, 0xc1).to_string(), "vendor specific: vendor specific code (0x7/0xc1)");
-        assert_eq!(NvmeStatus::new(5, 0x10).to_string(), "reserved type: unknown code (0x5/0x10)");
+        assert_eq!(
+            NvmeStatus::new(2, 0x81).to_string(),
+            "media and data integrity: unrecovered read error (0x2/0x81)"
+        );
+        assert_eq!(
+            NvmeStatus::new(0, 0x80).to_string(),
+            "generic: LBA out of range (0x0/0x80)"
+        );
+        assert_eq!(
+            NvmeStatus::new(1, 0x82).to_string(),
+            "command specific: attempted write to read only range (0x1/0x82)"
+        );
+        assert_eq!(
+            NvmeStatus::new(3, 0x02).to_string(),
+            "path related: asymmetric access inaccessible (0x3/0x02)"
+        );
+        assert_eq!(
+            NvmeStatus::new(7, 0xc1).to_string(),
+            "vendor specific: vendor specific code (0x7/0xc1)"
+        );
+        assert_eq!(
+            NvmeStatus::new(5, 0x10).to_string(),
+            "reserved type: unknown code (0x5/0x10)"
+        );
     }
 
     proptest! {

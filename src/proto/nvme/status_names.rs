@@ -10,7 +10,10 @@ pub(super) fn name(sct: u8, sc: u8) -> Option<&'static str> {
         3 => PATH,
         _ => &[],
     };
-    table.iter().find(|(code, _)| *code == sc).map(|(_, name)| *name)
+    table
+        .iter()
+        .find(|(code, _)| *code == sc)
+        .map(|(_, name)| *name)
 }
 
 const GENERIC: &[(u8, &str)] = &[
@@ -102,7 +105,10 @@ const COMMAND_SPECIFIC: &[(u8, &str)] = &[
     (0x20, "invalid secondary controller state"),
     (0x21, "invalid number of controller resources"),
     (0x22, "invalid resource identifier"),
-    (0x23, "sanitize prohibited while persistent memory region is enabled"),
+    (
+        0x23,
+        "sanitize prohibited while persistent memory region is enabled",
+    ),
     (0x24, "ANA group identifier invalid"),
     (0x25, "ANA attach failed"),
     (0x26, "insufficient capacity"),
@@ -157,16 +163,36 @@ mod tests {
     #[test]
     fn codes_are_in_order_and_named_once() {
         for table in [GENERIC, COMMAND_SPECIFIC, MEDIA, PATH] {
-            assert!(table.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1));
+            assert!(
+                table
+                    .windows(2)
+                    .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1)
+            );
         }
     }
 
     #[test]
     fn codes_shared_by_types_keep_their_own_names() {
         let names = [0, 1, 2, 3].map(|sct| name(sct, 0x00));
-        assert_eq!(names, [Some("successful completion"), Some("completion queue invalid"), None, Some("internal path error")]);
+        assert_eq!(
+            names,
+            [
+                Some("successful completion"),
+                Some("completion queue invalid"),
+                None,
+                Some("internal path error")
+            ]
+        );
         let names = [0, 1, 2, 3].map(|sct| name(sct, 0x83));
-        assert_eq!(names, [Some("reservation conflict"), Some("command size limit exceeded"), Some("end-to-end application tag check error"), None]);
+        assert_eq!(
+            names,
+            [
+                Some("reservation conflict"),
+                Some("command size limit exceeded"),
+                Some("end-to-end application tag check error"),
+                None
+            ]
+        );
         assert_eq!(name(0, 0x17), None);
         assert_eq!(name(7, 0x00), None);
     }

@@ -1,0 +1,131 @@
+//! The arithmetic of the simulated device.
+
+use super::spec::{LatencyModel, SimSpec};
+use crate::clock::Tick;
+use crate::errno::Errno;
+use crate::request::{Io, Op, Status};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// State of the device, shared by its queues.
+#[derive(Debug)]
+pub(super) struct Model {
+    spec: SimSpec,
+    /// When each server is free again.
+    servers: BinaryHeap<Reverse<u64>>,
+    /// Earliest next start under the IOPS cap, in picoseconds so that odd caps do not drift.
+    cap_free_ps: u128,
+    /// Earliest next start under the bandwidth cap, in picoseconds.
+    band_free_ps: u128,
+    served_count: u64,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Model {
+    pub(super) fn new(spec: &SimSpec) -> Self {
+        let mut servers = BinaryHeap::with_capacity(spec.parallelism as usize + 1);
+        servers.extend((0..spec.parallelism).map(|_| Reverse(0)));
+        Self {
+            servers,
+            cap_free_ps: 0,
+            band_free_ps: 0,
+            served_count: 0,
+            rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
+            spec: spec.clone(),
+        }
+    }
+
+    /// When an I/O that arrives now completes, and how; `None`: never.
+    pub(super) fn serve(&mut self, now: Tick, io: Io, bytes: u64) -> Option<(Tick, Status)> {
+        self.served_count += 1;
+        if self
+            .spec
+            .stuck_after
+            .is_some_and(|after| self.served_count > after)
+        {
+            return None;
+        }
+        let Reverse(free_ns) = self.servers.pop().unwrap_or(Reverse(0));
+        let mut start_ns = now.0.max(free_ns);
+        start_ns = start_ns.max(self.pass_cap(start_ns));
+        start_ns = start_ns.max(self.pass_band(start_ns, bytes));
+        start_ns = self.after_stall(start_ns);
+        let done_ns = start_ns.saturating_add(self.service_ns(io.op));
+        self.servers.push(Reverse(done_ns));
+        Some((Tick(done_ns), self.outcome()))
+    }
+
+    /// The start that the IOPS cap allows, and the next one after it.
+    fn pass_cap(&mut self, wish_ns: u64) -> u64 {
+        let Some(cap_iops) = self.spec.cap_iops else {
+            return wish_ns;
+        };
+        let start_ps = (u128::from(wish_ns) * 1000).max(self.cap_free_ps);
+        self.cap_free_ps = start_ps + 1_000_000_000_000 / u128::from(cap_iops);
+        ns_after(start_ps)
+    }
+
+    /// The start that the bandwidth cap allows: the link carries one transfer after another.
+    fn pass_band(&mut self, wish_ns: u64, bytes: u64) -> u64 {
+        let Some(cap) = self.spec.cap_bytes_per_s else {
+            return wish_ns;
+        };
+        let start_ps = (u128::from(wish_ns) * 1000).max(self.band_free_ps);
+        self.band_free_ps = start_ps + u128::from(bytes) * 1_000_000_000_000 / u128::from(cap);
+        ns_after(start_ps)
+    }
+
+    /// Nothing starts during a stall.
+    fn after_stall(&self, start_ns: u64) -> u64 {
+        match self.spec.stall {
+            Some((at_ns, length_ns)) if (at_ns..at_ns + length_ns).contains(&start_ns) => {
+                at_ns + length_ns
+            }
+            _ => start_ns,
+        }
+    }
+
+    fn service_ns(&mut self, op: Op) -> u64 {
+        let base = match (op, self.spec.write_latency) {
+            (Op::Write, Some(write)) => write,
+            _ => self.spec.latency,
+        };
+        match base {
+            LatencyModel::Fixed { ns } => ns,
+            LatencyModel::Uniform { low_ns, high_ns } => low_ns + self.below(high_ns - low_ns + 1),
+        }
+    }
+
+    fn outcome(&mut self) -> Status {
+        if self
+            .spec
+            .gone_after
+            .is_some_and(|after| self.served_count > after)
+        {
+            return Status::Errno(Errno(libc::ENODEV));
+        }
+        if self.spec.errors_pct > 0.0 && self.unit() * 100.0 < self.spec.errors_pct {
+            return Status::Errno(Errno(libc::EIO));
+        }
+        Status::Ok
+    }
+
+    /// Uniform below `bound`; the bias of a 128-bit product is under 2^-64.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.rng.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Uniform in [0, 1).
+    #[allow(clippy::cast_precision_loss)]
+    fn unit(&mut self) -> f64 {
+        (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// The first whole nanosecond not before this moment.
+#[allow(clippy::cast_possible_truncation)]
+fn ns_after(ps: u128) -> u64 {
+    ps.div_ceil(1000) as u64
+}

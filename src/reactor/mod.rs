@@ -1,0 +1,18 @@
+//! Pinned cores that poll: the hot loop, its table of in-flight I/Os, and the team that runs it.
+
+mod account;
+mod control;
+mod outcome;
+mod poll;
+mod setup;
+mod slots;
+mod stream;
+mod team;
+mod virtual_team;
+
+pub use control::{Control, StopCause};
+pub use outcome::{Abandoned, ReactorOutcome, StreamOutcome};
+pub use poll::Reactor;
+pub use setup::{ReactorError, ReactorSetup, StreamSetup};
+pub use team::{TeamEnd, run_team};
+pub use virtual_team::run_virtual_team;

@@ -1,0 +1,442 @@
+//! The hot loop: look for completions, book them, send the next I/O in the same slot.
+//!
+//! One pass is: issue what is due in free slots, poll every queue, read the clock once, look whether the
+//! step is over. Within a poll each completion costs one clock reading (exact stamps), one histogram entry
+//! and the draw of the next I/O; the completion's stamp is the next submission's. Nothing here allocates,
+//! locks, formats or calls through a pointer.
+
+use super::account::{Account, Phase};
+use super::control::{Control, StopCause};
+use super::outcome::{Abandoned, ReactorOutcome, StreamOutcome};
+use super::setup::ReactorSetup;
+use super::slots::SlotTable;
+use super::stream::Stream;
+use crate::backend::{Gone, Queue, Sink, Wait};
+use crate::clock::{Clock, Tick};
+use crate::measure::{IntervalPort, StampBound};
+use crate::request::{Io, Slot, Status};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sleeping poll wakes at least this often, so that a signal is never answered late.
+const LONGEST_SLEEP_NS: u64 = 100_000_000;
+/// Timers wake late by up to about this much: an arrival nearer than this is awaited spinning.
+const TIMER_SLACK_NS: u64 = 60_000;
+/// How long a queue may take to give up what was abandoned.
+const CLOSE_LIMIT: Duration = Duration::from_millis(500);
+/// After a signal, I/Os in flight are waited for this long at most.
+const INTERRUPT_GRACE_NS: u64 = 2_000_000_000;
+
+/// A queue with its table, and its place in the reactor's list.
+#[derive(Debug)]
+struct Lane<Q> {
+    queue: Q,
+    slots: SlotTable,
+    /// The streams that issue here.
+    streams: std::ops::Range<usize>,
+}
+
+/// One polling core.
+#[derive(Debug)]
+pub struct Reactor<Q, C> {
+    lanes: Vec<Lane<Q>>,
+    streams: Vec<Stream>,
+    account: Account<C>,
+    index: u32,
+    cpu: Option<u32>,
+    open_loop: bool,
+    /// Free slots may have something to issue.
+    issue_pending: bool,
+    pass_end: Tick,
+    passes_found_count: u64,
+    polls_count: u64,
+    busy_ticks: u64,
+    cpu_ns_at_window: Option<u64>,
+    cpu_ns_used: u64,
+    in_flight_area: u128,
+    gone: Option<Status>,
+    stuck: bool,
+}
+
+/// What the sink of one poll may touch.
+struct PollSink<'a, C> {
+    account: &'a mut Account<C>,
+    streams: &'a mut [Stream],
+    slots: &'a mut SlotTable,
+}
+
+impl<C: Clock> Sink for PollSink<'_, C> {
+    #[inline]
+    fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
+        let now = self.account.stamp();
+        let entry = self.slots.entry(slot);
+        debug_assert!(entry.busy, "a completion for slot {} with nothing in flight", slot.0);
+        let stream = &mut self.streams[entry.stream as usize];
+        let booked = self.account.complete(now, entry, status, stream.setup.block_bytes);
+        if let Some(latency_ns) = booked {
+            stream.tally.record(entry.io, latency_ns);
+            if self.account.slowest.wants(latency_ns) {
+                self.account.keep_slow(now, entry, latency_ns, stream.setup.index);
+            }
+        }
+        if self.account.issuing()
+            && let Some((io, scheduled)) = stream.next(now, &self.account.clock)
+        {
+            entry.submitted =
+                if stream.fill(&io, buffer) && self.account.exact { self.account.clock.now() } else { now };
+            entry.scheduled = scheduled;
+            entry.io = io;
+            self.account.submitted_count += 1;
+            return Some(io);
+        }
+        entry.busy = false;
+        stream.free.push(slot.0);
+        self.account.in_flight -= 1;
+        None
+    }
+}
+
+impl<Q: Queue, C: Clock> Reactor<Q, C> {
+    /// A reactor over the queues that `open` makes, one per device that its streams name. `open` is told
+    /// the device, the slots and the bytes of a slot's buffer.
+    ///
+    /// # Errors
+    /// What `open` says.
+    pub fn new<E>(
+        setup: &ReactorSetup,
+        clock: C,
+        control: Arc<Control>,
+        port: IntervalPort,
+        mut open: impl FnMut(u32, u32, u32) -> Result<Q, E>,
+    ) -> Result<Self, E> {
+        let mut ordered = setup.streams.clone();
+        ordered.sort_by_key(|stream| (stream.spec.device_index, stream.index));
+        let mut lanes: Vec<Lane<Q>> = Vec::new();
+        let mut streams = Vec::new();
+        for group in ordered.chunk_by(|a, b| a.spec.device_index == b.spec.device_index) {
+            let first = streams.len();
+            let mut slots = SlotTable::default();
+            for stream in group {
+                let place = u32::try_from(streams.len()).unwrap_or(u32::MAX);
+                let first_slot = slots.add_stream(place, stream.spec.depth);
+                streams.push(Stream::new(stream.clone(), first_slot));
+            }
+            let slot_bytes = group.iter().map(|s| s.spec.max_blocks().saturating_mul(s.block_bytes)).max();
+            let device = group[0].spec.device_index;
+            let mut queue = open(device, slots.len(), slot_bytes.unwrap_or(0))?;
+            for stream in &mut streams[first..] {
+                fill_buffers(stream, &mut queue);
+            }
+            lanes.push(Lane { queue, slots, streams: first..streams.len() });
+        }
+        Ok(Self {
+            lanes,
+            streams,
+            account: Account::new(setup, clock, control, port, Q::FOUND_TOGETHER),
+            index: setup.index,
+            cpu: setup.cpu,
+            open_loop: setup.open_loop(),
+            issue_pending: true,
+            pass_end: Tick(0),
+            passes_found_count: 0,
+            polls_count: 0,
+            busy_ticks: 0,
+            cpu_ns_at_window: None,
+            cpu_ns_used: 0,
+            in_flight_area: 0,
+            gone: None,
+            stuck: false,
+        })
+    }
+
+    /// Sets the common start. Call it when it has come.
+    pub fn start(&mut self, start: Tick) {
+        self.account.start(start);
+        self.pass_end = start;
+        for stream in &mut self.streams {
+            stream.start(start, &self.account.clock);
+        }
+    }
+
+    /// Runs until the step is over.
+    pub fn run(&mut self) {
+        while !self.finished() {
+            self.pass();
+        }
+    }
+
+    /// One pass; whether anything was issued or found.
+    #[inline]
+    pub fn pass(&mut self) -> bool {
+        self.account.begin_pass();
+        let wait = self.wait();
+        let mut found = 0;
+        let issued = self.issue_pending && self.issue();
+        for lane in &mut self.lanes {
+            let mut sink = PollSink {
+                account: &mut self.account,
+                streams: &mut self.streams,
+                slots: &mut lane.slots,
+            };
+            match lane.queue.poll(&mut sink, wait) {
+                Ok(count) => found += count,
+                Err(gone) => self.gone = Some(gone.0),
+            }
+        }
+        self.after_pass(found, issued);
+        found > 0 || issued
+    }
+
+    /// Fills free slots with what is due. Whether anything was issued.
+    fn issue(&mut self) -> bool {
+        let before = self.account.submitted_count;
+        self.issue_pending = self.open_loop;
+        for lane in &mut self.lanes {
+            for stream in &mut self.streams[lane.streams.clone()] {
+                while self.account.issuing()
+                    && let Some(&slot) = stream.free.last()
+                {
+                    let now = self.account.stamp();
+                    let Some((io, scheduled)) = stream.next(now, &self.account.clock) else { break };
+                    let slot = Slot(slot);
+                    let refilled = stream.filler.is_some() && stream.fill(&io, lane.queue.buffer(slot));
+                    if lane.queue.submit(slot, io).is_err() {
+                        stream.hold(io, scheduled);
+                        self.issue_pending = true;
+                        break;
+                    }
+                    stream.free.pop();
+                    let entry = lane.slots.entry(slot);
+                    entry.submitted = if refilled && self.account.exact { self.account.clock.now() } else { now };
+                    entry.scheduled = scheduled;
+                    entry.io = io;
+                    entry.busy = true;
+                    self.account.submitted_count += 1;
+                    self.account.in_flight += 1;
+                }
+            }
+        }
+        self.account.submitted_count != before
+    }
+
+    #[inline]
+    fn after_pass(&mut self, found: usize, issued: bool) {
+        if found > 0 {
+            self.passes_found_count += 1;
+            if self.passes_found_count.is_multiple_of(StampBound::SAMPLE_EVERY) {
+                self.sample_stamp_bound();
+            }
+        }
+        let end = self.account.clock.now();
+        let gap = end.since(self.pass_end);
+        self.pass_end = end;
+        if self.account.phase == Phase::Measure {
+            self.polls_count += 1;
+            self.in_flight_area += u128::from(self.account.in_flight) * u128::from(gap);
+            if found > 0 || issued {
+                self.busy_ticks += gap;
+            }
+            if !Q::SLEEPS {
+                self.account.gaps.record(self.account.clock.to_ns(gap));
+            }
+        }
+        if end >= self.account.next_edge {
+            self.account.cross(end);
+        }
+        if Q::SLEEPS {
+            self.note_cpu_time();
+        }
+    }
+
+    /// Hands over what this pass built apart from the next look, and takes the time it took.
+    #[cold]
+    fn sample_stamp_bound(&mut self) {
+        let Some(first) = self.account.first_stamp() else { return };
+        for lane in &mut self.lanes {
+            if let Err(Gone(status)) = lane.queue.flush() {
+                self.gone = Some(status);
+            }
+        }
+        let span = self.account.clock.now().since(first);
+        self.account.stamp_bound.record(self.account.clock.to_ns(span));
+    }
+
+    /// Takes the thread's CPU time when the window begins and when it ends.
+    #[inline]
+    fn note_cpu_time(&mut self) {
+        match (self.account.phase, self.cpu_ns_at_window) {
+            (Phase::Measure, None) => self.cpu_ns_at_window = Some(crate::sys::cpu::thread_cpu_ns()),
+            (Phase::Drain, Some(at_window)) if self.cpu_ns_used == 0 => {
+                self.cpu_ns_used = crate::sys::cpu::thread_cpu_ns().saturating_sub(at_window);
+            }
+            _ => {}
+        }
+    }
+
+    /// How long the next poll may sleep.
+    #[inline]
+    fn wait(&self) -> Wait {
+        if !Q::SLEEPS || self.lanes.len() > 1 || (self.issue_pending && !self.open_loop) {
+            return Wait::Never;
+        }
+        let ns = self.account.clock.to_ns(self.next_wake().since(self.pass_end));
+        if self.open_loop {
+            return match ns.saturating_sub(TIMER_SLACK_NS) {
+                0 => Wait::Never,
+                early => Wait::AtMostNs(early.min(LONGEST_SLEEP_NS)),
+            };
+        }
+        Wait::AtMostNs(ns.clamp(1, LONGEST_SLEEP_NS))
+    }
+
+    /// The next moment at which something has to happen that no completion announces.
+    #[must_use]
+    pub fn next_wake(&self) -> Tick {
+        let account = &self.account;
+        let mut wake = account.next_edge.min(account.drain_deadline).min(account.stall_deadline());
+        if self.open_loop && account.issuing() {
+            let arrivals = self.streams.iter().filter(|stream| !stream.free.is_empty());
+            for arrival in arrivals.filter_map(Stream::next_arrival) {
+                wake = wake.min(arrival);
+            }
+        }
+        wake
+    }
+
+    /// The queues, for a driver in virtual time.
+    pub fn queues(&self) -> impl Iterator<Item = &Q> {
+        self.lanes.iter().map(|lane| &lane.queue)
+    }
+
+    /// Whether the step is over for this reactor; ends the window where something else than its time does.
+    #[inline]
+    pub fn finished(&mut self) -> bool {
+        if self.account.phase == Phase::Drain {
+            return self.drained();
+        }
+        let cause = self.account.control.cause();
+        if cause != StopCause::None || self.gone.is_some() {
+            return self.stop_early(cause);
+        }
+        if self.account.in_flight == 0 && self.streams.iter().all(|stream| stream.exhausted) {
+            self.account.end_window(self.account.last_completion);
+            return true;
+        }
+        if self.account.stalled(self.pass_end) {
+            self.stuck = true;
+            self.account.end_window(self.pass_end);
+            return true;
+        }
+        false
+    }
+
+    fn drained(&mut self) -> bool {
+        if self.account.in_flight == 0 || self.gone.is_some() {
+            return true;
+        }
+        if self.account.control.cause() == StopCause::Abort {
+            return true;
+        }
+        if self.pass_end >= self.account.drain_deadline {
+            self.stuck = true;
+            return true;
+        }
+        false
+    }
+
+    #[cold]
+    fn stop_early(&mut self, cause: StopCause) -> bool {
+        if self.gone.is_some() {
+            self.account.control.stop(StopCause::Gone);
+        }
+        self.account.end_window(self.pass_end);
+        if cause == StopCause::Signal {
+            let limit = self.pass_end.plus(self.account.clock.to_ticks(INTERRUPT_GRACE_NS));
+            self.account.drain_deadline = self.account.drain_deadline.min(limit);
+        }
+        self.gone.is_some() || cause >= StopCause::Abort
+    }
+
+    /// Closes the queues and gives the books out.
+    #[must_use]
+    pub fn finish(mut self) -> ReactorOutcome {
+        if Q::SLEEPS {
+            self.note_cpu_time();
+        }
+        let now = self.pass_end;
+        let abandoned = self.abandoned(now);
+        for lane in self.lanes.drain(..) {
+            lane.queue.close(CLOSE_LIMIT);
+        }
+        let account = self.account;
+        let clock = account.clock;
+        let window_end = account.window_end;
+        let streams = self
+            .streams
+            .into_iter()
+            .map(|mut stream| {
+                let (backlog_count, oldest) = stream.backlog(window_end, &clock);
+                StreamOutcome {
+                    index: stream.setup.index,
+                    tally: stream.tally,
+                    backlog_count,
+                    backlog_oldest_ns: clock.to_ns(window_end.since(oldest)),
+                    generator: stream.generator,
+                }
+            })
+            .collect();
+        ReactorOutcome {
+            index: self.index,
+            cpu: self.cpu,
+            window_start_ns: clock.to_ns(account.window_start.0),
+            window_end_ns: clock.to_ns(window_end.0),
+            cause: account.control.cause(),
+            gone: self.gone,
+            stuck: self.stuck,
+            submitted_count: account.submitted_count,
+            completed_count: account.completed_count,
+            failed_count: account.failed_count,
+            window_failed_count: account.window_failed_count,
+            window_failed_sum_ns: account.window_failed_sum_ns,
+            abandoned,
+            stamp_mode: if account.exact { crate::record::StampMode::Exact } else { crate::record::StampMode::Batch },
+            errors: account.errors,
+            slowest: account.slowest,
+            gaps: account.gaps,
+            stamp_bound: account.stamp_bound,
+            busy_ns: if Q::SLEEPS { self.cpu_ns_used } else { clock.to_ns(self.busy_ticks) },
+            busy_is_cpu_time: Q::SLEEPS,
+            polls_count: self.polls_count,
+            in_flight_area_ns: self.in_flight_area * u128::from(clock.to_ns(1 << 32)) >> 32,
+            drain_max_ns: account.drain_max_ns,
+            last_interval: account.interval,
+            streams,
+        }
+    }
+
+    /// What is in flight, oldest first.
+    fn abandoned(&self, now: Tick) -> Vec<Abandoned> {
+        let clock = &self.account.clock;
+        let mut list: Vec<Abandoned> = self
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.slots.busy())
+            .map(|entry| Abandoned {
+                io: entry.io,
+                age_ns: clock.to_ns(now.since(entry.submitted)),
+                stream: self.streams[entry.stream as usize].setup.index,
+            })
+            .collect();
+        list.sort_by_key(|abandoned| std::cmp::Reverse(abandoned.age_ns));
+        list
+    }
+}
+
+/// Writes carry their pattern from the first I/O on; this is not measured time.
+fn fill_buffers<Q: Queue>(stream: &mut Stream, queue: &mut Q) {
+    if let Some(filler) = &mut stream.filler {
+        for slot in &stream.free {
+            filler.initial(queue.buffer(Slot(*slot)));
+        }
+    }
+}
