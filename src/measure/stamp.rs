@@ -35,19 +35,13 @@ impl StampBound {
 
     /// Adds another reactor's.
     pub fn merge(&mut self, other: &Self) {
-        self.spans
-            .add(&other.spans)
-            .expect("both have the same bounds");
+        self.spans.add(&other.spans).expect("both have the same bounds");
     }
 
     /// The bound: the 99th percentile of the spans; 0 without samples.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
-        if self.spans.is_empty() {
-            0
-        } else {
-            self.spans.value_at_percentile(99.0)
-        }
+        if self.spans.is_empty() { 0 } else { self.spans.value_at_percentile(99.0) }
     }
 }
 
