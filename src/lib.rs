@@ -14,12 +14,15 @@
 //! | 0 | `units`, `errno` |
 
 pub mod backend;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod errno;
 pub mod measure;
 pub mod proto;
+pub mod reactor;
 pub mod record;
+pub mod report;
 pub mod request;
 pub mod session;
 pub mod spdk;

@@ -3,9 +3,12 @@
 //! A [`Device`] is opened once by the session and shared; every reactor thread opens its own [`Queue`]
 //! from it. The reactor's hot loop is generic over `Queue`, so that nothing in it is dynamic.
 
+#[doc(hidden)]
+pub mod contract;
 mod facts;
 mod null;
 pub mod sim;
+pub mod uring;
 
 pub use facts::{DeviceFacts, DeviceKind};
 pub use null::{NullDevice, NullQueue};

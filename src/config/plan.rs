@@ -2,8 +2,8 @@
 
 use crate::backend::Batch;
 pub use crate::measure::StampChoice;
-use crate::units::Nanos;
-use crate::workload::StreamSpec;
+use crate::units::{BlockSize, Nanos};
+use crate::workload::{OpMix, StreamSpec};
 
 /// The whole job.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,10 +12,23 @@ pub struct Plan {
     pub name: String,
     /// The seed everything is derived from.
     pub seed: u64,
+    /// The devices, in the order of [`StreamSpec::device_index`].
+    pub devices: Vec<PlannedDevice>,
     /// Steps in order.
     pub steps: Vec<StepPlan>,
     /// Doubts that arose while planning, such as dropped shares of a bssplit.
     pub notes: Vec<crate::record::Warning>,
+}
+
+/// What the plan took for granted of one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedDevice {
+    /// As the user named it.
+    pub path: String,
+    /// Logical block.
+    pub logical_block: BlockSize,
+    /// Capacity in logical blocks.
+    pub blocks: u64,
 }
 
 /// One workload, ready to run.
@@ -39,6 +52,16 @@ pub struct StepPlan {
     pub limits: Limits,
     /// How latency is stamped.
     pub stamp: StampChoice,
+    /// Most I/Os in flight at once: the sum of the depths of all streams.
+    pub in_flight_count: u64,
+}
+
+impl StepPlan {
+    /// Whether the step changes what is on a device, or flushes it: then it needs consent.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.streams.iter().any(|stream| stream.ops != OpMix::Read)
+    }
 }
 
 /// When a step starts to count, and when it ends.

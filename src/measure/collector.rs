@@ -81,6 +81,12 @@ impl Collector {
         self.collected.series.last()
     }
 
+    /// Seconds that are complete.
+    #[must_use]
+    pub fn seconds_count(&self) -> usize {
+        self.collected.series.len()
+    }
+
     /// Everything, once no more intervals will come.
     #[must_use]
     pub fn finish(mut self) -> Collected {

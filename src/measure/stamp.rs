@@ -13,6 +13,18 @@ pub enum StampChoice {
     Batch,
 }
 
+impl StampChoice {
+    /// The name in job files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exact => "exact",
+            Self::Batch => "batch",
+        }
+    }
+}
+
 /// Sampled spans from the first stamp of a poll until everything built in it has been handed over. A
 /// stamp is read before the bell and after the find, so latency can only be overstated, by at most this.
 #[derive(Debug, Clone)]
@@ -35,13 +47,19 @@ impl StampBound {
 
     /// Adds another reactor's.
     pub fn merge(&mut self, other: &Self) {
-        self.spans.add(&other.spans).expect("both have the same bounds");
+        self.spans
+            .add(&other.spans)
+            .expect("both have the same bounds");
     }
 
     /// The bound: the 99th percentile of the spans; 0 without samples.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
-        if self.spans.is_empty() { 0 } else { self.spans.value_at_percentile(99.0) }
+        if self.spans.is_empty() {
+            0
+        } else {
+            self.spans.value_at_percentile(99.0)
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use super::control::{Control, StopCause};
 use super::setup::ReactorSetup;
 use super::slots::Entry;
 use crate::clock::{Clock, Tick};
-use crate::measure::{ErrorTable, Gaps, Interval, IntervalPort, Slow, Slowest, StampBound, StampChoice};
+use crate::measure::{
+    ErrorTable, Gaps, Interval, IntervalPort, Slow, Slowest, StampBound, StampChoice,
+};
 use crate::record::StampMode;
 use crate::request::Status;
 use std::sync::Arc;
@@ -162,7 +164,13 @@ impl<C: Clock> Account<C> {
 
     /// Books a completion.
     #[inline]
-    pub fn complete(&mut self, now: Tick, entry: &Entry, status: Status, block_bytes: u32) -> Option<u64> {
+    pub fn complete(
+        &mut self,
+        now: Tick,
+        entry: &Entry,
+        status: Status,
+        block_bytes: u32,
+    ) -> Option<u64> {
         if now >= self.next_edge {
             self.cross(now);
         }
@@ -179,7 +187,8 @@ impl<C: Clock> Account<C> {
         }
         let bytes = u64::from(entry.io.blocks) * u64::from(block_bytes);
         let scheduled_ns = self.clock.to_ns(now.since(entry.scheduled));
-        self.interval.record(entry.io.op, bytes, latency_ns, Some(scheduled_ns));
+        self.interval
+            .record(entry.io.op, bytes, latency_ns, Some(scheduled_ns));
         if self.phase == Phase::Ramp {
             return None;
         }
@@ -190,7 +199,13 @@ impl<C: Clock> Account<C> {
     #[cold]
     pub fn keep_slow(&mut self, now: Tick, entry: &Entry, latency_ns: u64, stream: u32) {
         let at_ns = self.clock.to_ns(now.since(self.window_start));
-        self.slowest.insert(Slow { latency_ns, at_ns, io: entry.io, stream, abandoned: false });
+        self.slowest.insert(Slow {
+            latency_ns,
+            at_ns,
+            io: entry.io,
+            stream,
+            abandoned: false,
+        });
     }
 
     #[cold]
@@ -249,16 +264,20 @@ impl<C: Clock> Account<C> {
     /// When [`Account::stalled`] may become true.
     pub fn stall_deadline(&self) -> Tick {
         match self.runtime_ns {
-            None if self.in_flight > 0 => {
-                self.last_completion.plus(self.clock.to_ticks(self.grace_ns).saturating_add(1))
-            }
+            None if self.in_flight > 0 => self
+                .last_completion
+                .plus(self.clock.to_ticks(self.grace_ns).saturating_add(1)),
             _ => Tick(u64::MAX),
         }
     }
 
     /// How the window was stamped.
     pub const fn stamp_mode(&self) -> StampMode {
-        if self.exact { StampMode::Exact } else { StampMode::Batch }
+        if self.exact {
+            StampMode::Exact
+        } else {
+            StampMode::Batch
+        }
     }
 
     fn decide_stamp(&mut self) {
@@ -299,7 +318,9 @@ impl<C: Clock> Account<C> {
     }
 
     fn second_edge(&self, number: u64) -> Tick {
-        let second = self.window_start.plus(self.clock.to_ticks(number.saturating_mul(SECOND_NS)));
+        let second = self
+            .window_start
+            .plus(self.clock.to_ticks(number.saturating_mul(SECOND_NS)));
         second.min(self.window_end)
     }
 }

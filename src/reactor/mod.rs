@@ -8,6 +8,8 @@ mod setup;
 mod slots;
 mod stream;
 mod team;
+#[cfg(test)]
+mod tests;
 mod virtual_team;
 
 pub use control::{Control, StopCause};

@@ -70,20 +70,30 @@ impl<C: Clock> Sink for PollSink<'_, C> {
     fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
         let now = self.account.stamp();
         let entry = self.slots.entry(slot);
-        debug_assert!(entry.busy, "a completion for slot {} with nothing in flight", slot.0);
+        debug_assert!(
+            entry.busy,
+            "a completion for slot {} with nothing in flight",
+            slot.0
+        );
         let stream = &mut self.streams[entry.stream as usize];
-        let booked = self.account.complete(now, entry, status, stream.setup.block_bytes);
+        let booked = self
+            .account
+            .complete(now, entry, status, stream.setup.block_bytes);
         if let Some(latency_ns) = booked {
             stream.tally.record(entry.io, latency_ns);
             if self.account.slowest.wants(latency_ns) {
-                self.account.keep_slow(now, entry, latency_ns, stream.setup.index);
+                self.account
+                    .keep_slow(now, entry, latency_ns, stream.setup.index);
             }
         }
         if self.account.issuing()
             && let Some((io, scheduled)) = stream.next(now, &self.account.clock)
         {
-            entry.submitted =
-                if stream.fill(&io, buffer) && self.account.exact { self.account.clock.now() } else { now };
+            entry.submitted = if stream.fill(&io, buffer) && self.account.exact {
+                self.account.clock.now()
+            } else {
+                now
+            };
             entry.scheduled = scheduled;
             entry.io = io;
             self.account.submitted_count += 1;
@@ -121,13 +131,20 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                 let first_slot = slots.add_stream(place, stream.spec.depth);
                 streams.push(Stream::new(stream.clone(), first_slot));
             }
-            let slot_bytes = group.iter().map(|s| s.spec.max_blocks().saturating_mul(s.block_bytes)).max();
+            let slot_bytes = group
+                .iter()
+                .map(|s| s.spec.max_blocks().saturating_mul(s.block_bytes))
+                .max();
             let device = group[0].spec.device_index;
             let mut queue = open(device, slots.len(), slot_bytes.unwrap_or(0))?;
             for stream in &mut streams[first..] {
                 fill_buffers(stream, &mut queue);
             }
-            lanes.push(Lane { queue, slots, streams: first..streams.len() });
+            lanes.push(Lane {
+                queue,
+                slots,
+                streams: first..streams.len(),
+            });
         }
         Ok(Self {
             lanes,
@@ -197,9 +214,12 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                     && let Some(&slot) = stream.free.last()
                 {
                     let now = self.account.stamp();
-                    let Some((io, scheduled)) = stream.next(now, &self.account.clock) else { break };
+                    let Some((io, scheduled)) = stream.next(now, &self.account.clock) else {
+                        break;
+                    };
                     let slot = Slot(slot);
-                    let refilled = stream.filler.is_some() && stream.fill(&io, lane.queue.buffer(slot));
+                    let refilled =
+                        stream.filler.is_some() && stream.fill(&io, lane.queue.buffer(slot));
                     if lane.queue.submit(slot, io).is_err() {
                         stream.hold(io, scheduled);
                         self.issue_pending = true;
@@ -207,7 +227,11 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                     }
                     stream.free.pop();
                     let entry = lane.slots.entry(slot);
-                    entry.submitted = if refilled && self.account.exact { self.account.clock.now() } else { now };
+                    entry.submitted = if refilled && self.account.exact {
+                        self.account.clock.now()
+                    } else {
+                        now
+                    };
                     entry.scheduled = scheduled;
                     entry.io = io;
                     entry.busy = true;
@@ -223,7 +247,10 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     fn after_pass(&mut self, found: usize, issued: bool) {
         if found > 0 {
             self.passes_found_count += 1;
-            if self.passes_found_count.is_multiple_of(StampBound::SAMPLE_EVERY) {
+            if self
+                .passes_found_count
+                .is_multiple_of(StampBound::SAMPLE_EVERY)
+            {
                 self.sample_stamp_bound();
             }
         }
@@ -251,21 +278,27 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     /// Hands over what this pass built apart from the next look, and takes the time it took.
     #[cold]
     fn sample_stamp_bound(&mut self) {
-        let Some(first) = self.account.first_stamp() else { return };
+        let Some(first) = self.account.first_stamp() else {
+            return;
+        };
         for lane in &mut self.lanes {
             if let Err(Gone(status)) = lane.queue.flush() {
                 self.gone = Some(status);
             }
         }
         let span = self.account.clock.now().since(first);
-        self.account.stamp_bound.record(self.account.clock.to_ns(span));
+        self.account
+            .stamp_bound
+            .record(self.account.clock.to_ns(span));
     }
 
     /// Takes the thread's CPU time when the window begins and when it ends.
     #[inline]
     fn note_cpu_time(&mut self) {
         match (self.account.phase, self.cpu_ns_at_window) {
-            (Phase::Measure, None) => self.cpu_ns_at_window = Some(crate::sys::cpu::thread_cpu_ns()),
+            (Phase::Measure, None) => {
+                self.cpu_ns_at_window = Some(crate::sys::cpu::thread_cpu_ns())
+            }
             (Phase::Drain, Some(at_window)) if self.cpu_ns_used == 0 => {
                 self.cpu_ns_used = crate::sys::cpu::thread_cpu_ns().saturating_sub(at_window);
             }
@@ -279,7 +312,10 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if !Q::SLEEPS || self.lanes.len() > 1 || (self.issue_pending && !self.open_loop) {
             return Wait::Never;
         }
-        let ns = self.account.clock.to_ns(self.next_wake().since(self.pass_end));
+        let ns = self
+            .account
+            .clock
+            .to_ns(self.next_wake().since(self.pass_end));
         if self.open_loop {
             return match ns.saturating_sub(TIMER_SLACK_NS) {
                 0 => Wait::Never,
@@ -293,7 +329,10 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     #[must_use]
     pub fn next_wake(&self) -> Tick {
         let account = &self.account;
-        let mut wake = account.next_edge.min(account.drain_deadline).min(account.stall_deadline());
+        let mut wake = account
+            .next_edge
+            .min(account.drain_deadline)
+            .min(account.stall_deadline());
         if self.open_loop && account.issuing() {
             let arrivals = self.streams.iter().filter(|stream| !stream.free.is_empty());
             for arrival in arrivals.filter_map(Stream::next_arrival) {
@@ -351,7 +390,9 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         }
         self.account.end_window(self.pass_end);
         if cause == StopCause::Signal {
-            let limit = self.pass_end.plus(self.account.clock.to_ticks(INTERRUPT_GRACE_NS));
+            let limit = self
+                .pass_end
+                .plus(self.account.clock.to_ticks(INTERRUPT_GRACE_NS));
             self.account.drain_deadline = self.account.drain_deadline.min(limit);
         }
         self.gone.is_some() || cause >= StopCause::Abort
@@ -369,6 +410,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             lane.queue.close(CLOSE_LIMIT);
         }
         let account = self.account;
+        let stamp_mode = account.stamp_mode();
         let clock = account.clock;
         let window_end = account.window_end;
         let streams = self
@@ -399,15 +441,19 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             window_failed_count: account.window_failed_count,
             window_failed_sum_ns: account.window_failed_sum_ns,
             abandoned,
-            stamp_mode: if account.exact { crate::record::StampMode::Exact } else { crate::record::StampMode::Batch },
+            stamp_mode,
             errors: account.errors,
             slowest: account.slowest,
             gaps: account.gaps,
             stamp_bound: account.stamp_bound,
-            busy_ns: if Q::SLEEPS { self.cpu_ns_used } else { clock.to_ns(self.busy_ticks) },
+            busy_ns: if Q::SLEEPS {
+                self.cpu_ns_used
+            } else {
+                clock.to_ns(self.busy_ticks)
+            },
             busy_is_cpu_time: Q::SLEEPS,
             polls_count: self.polls_count,
-            in_flight_area_ns: self.in_flight_area * u128::from(clock.to_ns(1 << 32)) >> 32,
+            in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,
             drain_max_ns: account.drain_max_ns,
             last_interval: account.interval,
             streams,

@@ -62,7 +62,9 @@ impl ReactorSetup {
     /// Whether any stream's arrivals are open loop.
     #[must_use]
     pub fn open_loop(&self) -> bool {
-        self.streams.iter().any(|stream| stream.spec.arrival != Arrival::Closed)
+        self.streams
+            .iter()
+            .any(|stream| stream.spec.arrival != Arrival::Closed)
     }
 }
 

@@ -29,8 +29,13 @@ impl SlotTable {
     #[allow(clippy::cast_possible_truncation)]
     pub fn add_stream(&mut self, stream: u32, count: u32) -> u32 {
         let first = self.entries.len() as u32;
-        let entry =
-            Entry { io: Io::FLUSH, submitted: Tick(0), scheduled: Tick(0), stream, busy: false };
+        let entry = Entry {
+            io: Io::FLUSH,
+            submitted: Tick(0),
+            scheduled: Tick(0),
+            stream,
+            busy: false,
+        };
         self.entries.extend((0..count).map(|_| entry));
         first
     }

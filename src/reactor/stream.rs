@@ -54,12 +54,6 @@ impl Stream {
         self.schedule(clock);
     }
 
-    /// Whether arrivals are open loop.
-    #[inline]
-    pub const fn open_loop(&self) -> bool {
-        self.arrivals.is_some()
-    }
-
     /// When the next arrival is due; `None` in the closed loop or after the last I/O.
     #[inline]
     pub fn next_arrival(&self) -> Option<Tick> {
@@ -104,7 +98,11 @@ impl Stream {
         let oldest = self.next_arrival;
         let mut count = u64::from(self.held.is_some());
         // Bounded: an overload of hours is told apart from one of a million arrivals by nobody.
-        while self.arrivals.is_some() && !self.exhausted && self.next_arrival < end && count < 1_000_000 {
+        while self.arrivals.is_some()
+            && !self.exhausted
+            && self.next_arrival < end
+            && count < 1_000_000
+        {
             count += 1;
             self.schedule(clock);
         }

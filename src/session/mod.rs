@@ -1,5 +1,21 @@
 //! From a plan and the device's facts, over reactors, to a record.
 
+mod assemble;
+mod cost;
+mod environment;
+mod error;
+mod mix;
 mod observer;
+mod open;
+mod place;
+mod scratch;
+mod step;
+mod watch;
 
+pub use cost::tool_cost_ns;
+pub use environment::{environment, tool};
+pub use error::SessionError;
 pub use observer::{Observer, Phase, Silent, Snapshot};
+pub use open::Opened;
+pub use scratch::{Scratch, ScratchSpec};
+pub use step::Session;

@@ -89,6 +89,12 @@ impl Arena {
         self.slot_bytes
     }
 
+    /// Distance from one slot to the next.
+    #[must_use]
+    pub const fn stride_bytes(&self) -> usize {
+        self.stride_bytes
+    }
+
     /// The address of a slot's buffer, for the kernel.
     ///
     /// # Panics

@@ -6,6 +6,12 @@
 pub mod buffers;
 pub mod clock;
 pub mod cpu;
+pub mod ioctl;
+mod mapping;
+pub mod ring;
+mod ring_kinds;
+pub mod slots;
+mod uapi;
 
 use crate::errno::Errno;
 

@@ -1,5 +1,7 @@
 //! Readers of the kernel's text files. Every reader takes its roots, so that tests hand it captured trees.
 
+pub mod queue;
+
 use std::path::{Path, PathBuf};
 
 /// The roots of one machine's `/sys`, `/proc` and `/dev`: the real ones, or a captured tree's.

@@ -1,12 +1,13 @@
 //! Quantities with their unit in the type. Conversions are checked; nothing here reads the system.
 
 pub mod cpulist;
+mod decimal;
 pub mod duration;
 pub mod size;
 
-pub use cpulist::CpuList;
-pub use duration::parse_duration;
-pub use size::{SizeSpec, parse_block_size, parse_size};
+pub use cpulist::{CpuList, CpuListError, CpuListFault};
+pub use duration::{DurationError, parse_duration};
+pub use size::{SizeError, SizeSpec, parse_block_size, parse_size};
 
 use std::fmt;
 

@@ -1,0 +1,256 @@
+//! `lanemark run`: one job on its devices.
+
+use super::exit::Exit;
+use super::output::{self, Output};
+use super::signals;
+use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json};
+use crate::reactor::{Control, StopCause};
+use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
+use crate::report::Format;
+use crate::session::{Observer, Opened, Session, SessionError, environment, tool, tool_cost_ns};
+use crate::sys::clock::MachineClock;
+use crate::sys::cpu::AllowedCpus;
+use crate::sysfs::Sysfs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What `run` is asked.
+#[derive(Debug)]
+pub struct RunRequest {
+    /// The job, flags merged in.
+    pub job: Result<Job, ConfigError>,
+    /// How the result is shown.
+    pub format: Format,
+    /// Where it goes; stdout for `None`.
+    pub output: Option<PathBuf>,
+    /// Show the plan, run nothing.
+    pub dry_run: bool,
+}
+
+/// Why a run did not come to a record of its own.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("no device is named: give --device, or `device:` in the job file")]
+    NoDevice,
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[from] std::io::Error),
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+impl RunError {
+    fn failure(&self) -> Failure {
+        let (kind, exit) = match self {
+            Self::Config(_) | Self::NoDevice => ("usage", Exit::Usage),
+            Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
+            Self::Signals(_) => ("signals", Exit::Failed),
+            Self::Interrupted => ("interrupted", Exit::Interrupted),
+        };
+        Failure {
+            kind: kind.to_owned(),
+            text: self.to_string(),
+            next_step: String::new(),
+            exit_code: exit.code(),
+        }
+    }
+}
+
+/// Runs the verb; the exit code.
+pub fn run(request: RunRequest, observer: &mut dyn Observer) -> Exit {
+    let sysfs = Sysfs::host();
+    let output = match Output::open(request.output.as_deref()) {
+        Ok(output) => output,
+        Err(error) => return refuse(None, request.format, &sysfs, error.failure()),
+    };
+    match measure(request.job, request.dry_run, &sysfs, observer) {
+        Ok(Done::Record(record)) => {
+            let exit = Exit::of_record(&record);
+            if let Some(error) = &record.error {
+                output::complain(error);
+            }
+            match output.write_record(&record, request.format) {
+                Ok(()) => exit,
+                Err(error) => {
+                    output::complain(&error.failure());
+                    exit.and(error.exit())
+                }
+            }
+        }
+        Ok(Done::Plan(plan)) => show_plan(&plan, output, request.format),
+        Err(error) => refuse(Some(output), request.format, &sysfs, error.failure()),
+    }
+}
+
+/// What a run ends with.
+enum Done {
+    Record(Box<Record>),
+    Plan(Box<Plan>),
+}
+
+fn measure(
+    job: Result<Job, ConfigError>,
+    dry_run: bool,
+    sysfs: &Sysfs,
+    observer: &mut dyn Observer,
+) -> Result<Done, RunError> {
+    let job = job?;
+    job.check()?;
+    let names = job.device_names()?;
+    if names.is_empty() {
+        return Err(RunError::NoDevice);
+    }
+    let choice = job.backend_choice()?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
+    let mut opened = Opened::open(&names, choice, false, sysfs)?;
+    let plan = plan(&job, &opened.facts(), fresh_seed())?;
+    if dry_run {
+        return Ok(Done::Plan(Box::new(plan)));
+    }
+    consent(&plan, &opened)?;
+    if plan.steps.iter().any(crate::config::StepPlan::writes) {
+        opened = reopen_for_writing(opened, &names, choice, sysfs)?;
+    }
+    let clock = MachineClock::new(sysfs);
+    let is_sim = matches!(opened, Opened::Sim { .. });
+    let first_cpu = allowed.cpus().last().copied();
+    let tool_cost_ns = first_cpu.filter(|_| !is_sim).and_then(|cpu| tool_cost_ns(&clock, cpu));
+    let session = Session { sysfs: sysfs.clone(), allowed, clock, control, tool_cost_ns };
+    let record = steps(&session, &opened, &plan, observer)?;
+    Ok(Done::Record(Box::new(record)))
+}
+
+/// Runs the steps in turn. What was measured before a failure is kept.
+fn steps(
+    session: &Session,
+    opened: &Opened,
+    plan: &Plan,
+    observer: &mut dyn Observer,
+) -> Result<Record, RunError> {
+    let mut record = Record {
+        schema_version: SCHEMA_VERSION,
+        status: Outcome::Finished,
+        error: None,
+        tool: tool(session.tool_cost_ns),
+        environment: environment(&session.sysfs, &session.clock, &session.allowed),
+        job: plan_json(plan),
+        seed: plan.seed,
+        steps: Vec::new(),
+        warnings: plan.notes.clone(),
+    };
+    for (number, step) in (1..).zip(&plan.steps) {
+        if session.control.cause() >= StopCause::Signal {
+            record.status = Outcome::Interrupted;
+            break;
+        }
+        let json = step_json(step, &plan.devices);
+        let numbers = (number, plan.steps.len());
+        match session.run_step(opened, step, json, numbers, observer) {
+            Ok(done) => {
+                record.status = worse(record.status, &done);
+                let over = done.status == Outcome::Interrupted || is_final(&done);
+                record.steps.push(done);
+                if over {
+                    break;
+                }
+            }
+            Err(error) if record.steps.is_empty() => return Err(error.into()),
+            Err(error) => {
+                record.status = Outcome::Failed;
+                record.error = Some(RunError::from(error).failure());
+                break;
+            }
+        }
+    }
+    if record.steps.is_empty() {
+        return Err(RunError::Interrupted);
+    }
+    Ok(record)
+}
+
+/// A device that is gone or stuck will not do better in the next step.
+fn is_final(step: &Step) -> bool {
+    step.error.as_ref().is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
+}
+
+fn worse(so_far: Outcome, step: &Step) -> Outcome {
+    match (so_far, step.status) {
+        (_, Outcome::Interrupted) => Outcome::Interrupted,
+        (Outcome::Finished, other) => other,
+        (so_far, _) => so_far,
+    }
+}
+
+/// Writes go to devices only that are nobody's: simulated ones, and files that lanemark itself made.
+fn consent(plan: &Plan, opened: &Opened) -> Result<(), SessionError> {
+    if !plan.steps.iter().any(crate::config::StepPlan::writes) {
+        return Ok(());
+    }
+    match opened.facts().iter().find(|facts| !facts.own_scratch) {
+        None => Ok(()),
+        Some(facts) => Err(SessionError::Refused {
+            device: facts.path.clone(),
+            why: "a step writes, and only files that lanemark itself makes may be written: use --device scratch:size=1G".to_owned(),
+        }),
+    }
+}
+
+fn reopen_for_writing(
+    opened: Opened,
+    names: &[&str],
+    choice: crate::config::BackendChoice,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    match opened {
+        Opened::Uring { ref scratch, .. } if scratch.len() < names.len() => {
+            Opened::open(names, choice, true, sysfs)
+        }
+        other => Ok(other),
+    }
+}
+
+/// A seed that differs from run to run; it is in the record.
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 12
+}
+
+fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
+    let text = match format {
+        Format::Json => {
+            format!("{:#}\n", plan_json(plan))
+        }
+        Format::Text | Format::Csv => describe(plan),
+    };
+    plan.notes.iter().for_each(|note: &Warning| output::warn(note));
+    match output.write(&text) {
+        Ok(()) => Exit::Ok,
+        Err(error) => {
+            output::complain(&error.failure());
+            error.exit()
+        }
+    }
+}
+
+/// Tells why nothing was measured: on stderr, and in JSON where that was asked for.
+pub fn refuse(output: Option<Output>, format: Format, sysfs: &Sysfs, failure: Failure) -> Exit {
+    let exit = Exit::of_code(failure.exit_code);
+    output::complain(&failure);
+    if format != Format::Json {
+        return exit;
+    }
+    let clock = MachineClock::monotonic_raw(crate::sys::clock::WhyNotTsc::Unknown);
+    let allowed = AllowedCpus::at_start().unwrap_or_else(|_| AllowedCpus::of(&[]));
+    let record =
+        output::failure_record(failure, tool(None), environment(sysfs, &clock, &allowed));
+    let output = output.map_or_else(|| Output::open(None), Ok);
+    match output.and_then(|output| output.write_record(&record, Format::Json)) {
+        Ok(()) => exit,
+        Err(error) => exit.and(error.exit()),
+    }
+}

@@ -1,0 +1,74 @@
+//! How many commands are handed over and reaped at once.
+
+use super::error::ConfigError;
+use super::intent::StepIntent;
+use super::place::Given;
+use crate::backend::Batch;
+use crate::workload::StreamSpec;
+use std::collections::BTreeMap;
+
+/// Resolves `batch`. By default everything that is free is submitted, a poll waits for one, and takes
+/// all there is.
+pub(super) fn batch_of(
+    step: &StepIntent,
+    streams: &[StreamSpec],
+    reactor_of: &[u32],
+) -> Result<Batch, ConfigError> {
+    let depth = deepest_queue(step, streams, reactor_of)?;
+    let min = step.batch_complete_min.as_ref();
+    let max = step.batch_complete_max.as_ref();
+    if let Some(min) = min {
+        refuse_above(min, depth, || {
+            format!(
+                "at most {depth} I/Os are in flight on one queue, so that {} never complete at once; allowed: 1 to {depth}",
+                min.value
+            )
+        })?;
+    }
+    if let (Some(min), Some(max)) = (min, max) {
+        refuse_above(min, max.value, || {
+            format!(
+                "{} is more than complete_max, which is {}; allowed: 1 to complete_max",
+                min.value, max.value
+            )
+        })?;
+    }
+    // What is beyond the depth changes nothing, so that one batch serves steps of any depth.
+    let within = |given: Option<&Given<u32>>| given.map_or(depth, |given| given.value.min(depth));
+    Ok(Batch {
+        submit: within(step.batch_submit.as_ref()),
+        complete_min: min.map_or(1, |given| given.value),
+        complete_max: within(max),
+    })
+}
+
+fn refuse_above(
+    given: &Given<u32>,
+    most: u32,
+    why: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
+    if given.value <= most {
+        return Ok(());
+    }
+    Err(ConfigError::Conflict {
+        place: given.place.clone(),
+        why: why(),
+    })
+}
+
+/// A queue belongs to one reactor and one device: it holds all their streams' I/Os.
+fn deepest_queue(
+    step: &StepIntent,
+    streams: &[StreamSpec],
+    reactor_of: &[u32],
+) -> Result<u32, ConfigError> {
+    let mut depths: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for (stream, reactor) in streams.iter().zip(reactor_of) {
+        *depths.entry((*reactor, stream.device_index)).or_default() += u64::from(stream.depth);
+    }
+    let deepest = depths.values().copied().max().unwrap_or(1);
+    u32::try_from(deepest).map_err(|_| ConfigError::Conflict {
+        place: step.streams_place.place.clone(),
+        why: format!("{deepest} I/Os in flight on one queue are too many; use fewer streams or a smaller iodepth"),
+    })
+}

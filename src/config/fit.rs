@@ -1,0 +1,322 @@
+//! One stream on one device: bytes and percentages become blocks, or are refused. Nothing is rounded
+//! but percentages of the device, which round down.
+
+use super::error::ConfigError;
+use super::intent::{Sizes, StreamIntent};
+use super::place::{Given, Place};
+use crate::backend::{DeviceFacts, DeviceKind};
+use crate::record::Warning;
+use crate::units::{BlockSize, Blocks, Bytes, SizeSpec};
+use crate::workload::{Access, OpMix, Region, SizeShare};
+
+/// The most one read or write may carry: buffers are sized in 32 bits. Trims carry nothing.
+const MAX_TRANSFER_BYTES: u64 = u32::MAX as u64;
+
+/// A stream's sizes and region in blocks of one device.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fitted {
+    pub(super) sizes: Vec<SizeShare>,
+    pub(super) align_blocks: u32,
+    pub(super) region: Region,
+}
+
+/// A device that can be planned for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) facts: &'a DeviceFacts,
+    pub(super) block: BlockSize,
+    /// Capacity; at least 1.
+    pub(super) blocks: u64,
+}
+
+impl<'a> Target<'a> {
+    /// Refuses devices on which nothing can be measured.
+    pub(super) fn of(facts: &'a DeviceFacts) -> Result<Self, ConfigError> {
+        let block = facts.logical_block;
+        let blocks = facts.blocks().0;
+        let why = match facts.capacity {
+            Bytes(0) => "it is empty (0 bytes); a device or file with at least one block is needed"
+                .to_owned(),
+            bytes if blocks == 0 => format!(
+                "it has {bytes}, which is less than one logical block of {} bytes; at least one block is needed",
+                block.bytes()
+            ),
+            _ => {
+                return Ok(Self {
+                    facts,
+                    block,
+                    blocks,
+                });
+            }
+        };
+        Err(ConfigError::Device {
+            device: facts.path.clone(),
+            why,
+        })
+    }
+
+    pub(super) fn unfit(&self, place: &Place, why: String) -> ConfigError {
+        ConfigError::Unfit {
+            place: place.clone(),
+            device: self.facts.path.clone(),
+            why: format!("{}: {why}", self.facts.path),
+        }
+    }
+
+    /// Blocks as people read them: `8 blocks of 512 bytes (4 KiB)`.
+    fn shown(&self, blocks: u64) -> String {
+        let bytes = self
+            .block
+            .bytes_of(Blocks(blocks))
+            .map_or_else(String::new, |bytes| format!(" ({bytes})"));
+        format!("{blocks} blocks of {} bytes{bytes}", self.block.bytes())
+    }
+
+    /// A percentage of the device in blocks, rounded down to a multiple of `unit`.
+    fn share(&self, share_pct: f64, unit: u64) -> u64 {
+        // Nine decimals of a percent as a whole number: from there on the arithmetic is exact, which
+        // floating point is not beyond 2^53 blocks. The share is 0 to 100 by its parser.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let nanos = (share_pct * 1e9).round() as u128;
+        let blocks = u128::from(self.blocks) * nanos / 100_000_000_000;
+        let blocks = u64::try_from(blocks).unwrap_or(self.blocks);
+        blocks / unit * unit
+    }
+
+    /// An amount of bytes in whole blocks.
+    fn exact(&self, bytes: Bytes, place: &Place) -> Result<u64, ConfigError> {
+        self.block
+            .blocks_exact(bytes)
+            .map(|blocks| blocks.0)
+            .ok_or_else(|| {
+                let block = self.block.bytes();
+                self.unfit(
+                    place,
+                    format!("{} bytes is not a multiple of the logical block; allowed: multiples of {block} bytes", bytes.0),
+                )
+            })
+    }
+}
+
+/// Fits a stream onto a device.
+pub(super) fn fit(
+    stream: &StreamIntent,
+    target: &Target<'_>,
+    notes: &mut Vec<Warning>,
+) -> Result<Fitted, ConfigError> {
+    allowed_ops(stream, target)?;
+    let sizes = fit_sizes(&stream.sizes, stream.ops, target, notes)?;
+    let largest = sizes.iter().map(|size| size.blocks).max().unwrap_or(1);
+    let smallest = sizes.iter().map(|size| size.blocks).min().unwrap_or(1);
+    let align_blocks = match &stream.blockalign {
+        None => smallest,
+        Some(given) => align(given, target)?,
+    };
+    let unit = match stream.access {
+        Access::Random { .. } => align_blocks,
+        Access::Sequential => largest,
+    };
+    let region = fit_region(stream, target, u64::from(unit), largest)?;
+    if let Some(given) = &stream.blockalign
+        && u64::from(align_blocks) > region.blocks
+    {
+        return Err(target.unfit(
+            &given.place,
+            format!(
+                "{} bytes is larger than the region of {}, so that every I/O would start at the same place; use less",
+                given.value.0,
+                target.shown(region.blocks)
+            ),
+        ));
+    }
+    note_split(largest, stream, target, notes);
+    Ok(Fitted {
+        sizes,
+        align_blocks,
+        region,
+    })
+}
+
+/// Trim and flush only where the device has them.
+fn allowed_ops(stream: &StreamIntent, target: &Target<'_>) -> Result<(), ConfigError> {
+    if stream.ops == OpMix::Trim
+        && let Err(reason) = &target.facts.trim
+    {
+        return Err(target.unfit(&stream.rw.place, format!("it cannot trim: {reason}")));
+    }
+    if let (Some(given), Err(reason)) = (&stream.flush_every, &target.facts.flush) {
+        return Err(target.unfit(&given.place, format!("it cannot flush: {reason}")));
+    }
+    Ok(())
+}
+
+fn fit_sizes(
+    sizes: &Sizes,
+    ops: OpMix,
+    target: &Target<'_>,
+    notes: &mut Vec<Warning>,
+) -> Result<Vec<SizeShare>, ConfigError> {
+    let place = &sizes.shares.place;
+    let mut fitting = Vec::with_capacity(sizes.shares.value.len());
+    let mut dropped = Vec::new();
+    for share in &sizes.shares.value {
+        if sizes.is_split && target.block.blocks_exact(share.bytes).is_none() {
+            dropped.push(share);
+            continue;
+        }
+        let blocks = target.exact(share.bytes, place)?;
+        let most = if ops == OpMix::Trim {
+            u64::MAX
+        } else {
+            MAX_TRANSFER_BYTES
+        };
+        let Some(blocks) = u32::try_from(blocks).ok().filter(|_| share.bytes.0 <= most) else {
+            return Err(target.unfit(
+                place,
+                format!("{} is more than one request can be; allowed: up to {} bytes for reads and writes, up to {} blocks for trims", share.bytes, MAX_TRANSFER_BYTES, u32::MAX),
+            ));
+        };
+        fitting.push(SizeShare {
+            blocks,
+            share_pct: share.share_pct,
+        });
+    }
+    if dropped.is_empty() {
+        return Ok(fitting);
+    }
+    if fitting.is_empty() {
+        return Err(target.unfit(
+            place,
+            format!("none of its sizes is a multiple of the logical block; allowed: multiples of {} bytes", target.block.bytes()),
+        ));
+    }
+    let left_pct: f64 = fitting.iter().map(|size| size.share_pct).sum();
+    for size in &mut fitting {
+        size.share_pct *= 100.0 / left_pct;
+    }
+    let list: Vec<String> = dropped
+        .iter()
+        .map(|share| format!("{} ({} %)", share.bytes, share.share_pct))
+        .collect();
+    add_note(
+        notes,
+        Warning {
+            kind: "bssplit-share-dropped".to_owned(),
+            text: format!(
+                "{}: {} left out of the bssplit: not a multiple of the logical block of {} bytes; the other shares now count as 100 %",
+                target.facts.path,
+                list.join(", "),
+                target.block.bytes()
+            ),
+            next_step: "do not compare this result with one that has all the sizes".to_owned(),
+        },
+    );
+    Ok(fitting)
+}
+
+fn align(given: &Given<Bytes>, target: &Target<'_>) -> Result<u32, ConfigError> {
+    let blocks = target.exact(given.value, &given.place)?;
+    u32::try_from(blocks).map_err(|_| {
+        target.unfit(
+            &given.place,
+            format!(
+                "{} is too large; allowed: up to {} blocks",
+                given.value,
+                u32::MAX
+            ),
+        )
+    })
+}
+
+fn fit_region(
+    stream: &StreamIntent,
+    target: &Target<'_>,
+    unit: u64,
+    largest: u32,
+) -> Result<Region, ConfigError> {
+    let first_lba = match stream.offset.value {
+        SizeSpec::Bytes(bytes) => target.exact(bytes, &stream.offset.place)?,
+        SizeSpec::Percent(share_pct) => target.share(share_pct, unit),
+    };
+    let Some(rest) = target
+        .blocks
+        .checked_sub(first_lba)
+        .filter(|rest| *rest > 0)
+    else {
+        return Err(target.unfit(
+            &stream.offset.place,
+            format!(
+                "the offset of block {first_lba} is at or past the end; the device has {}",
+                target.shown(target.blocks)
+            ),
+        ));
+    };
+    let (blocks, place) = match &stream.size {
+        None => (rest, &stream.sizes.shares.place),
+        Some(given) => {
+            let blocks = match given.value {
+                SizeSpec::Bytes(bytes) => target.exact(bytes, &given.place)?,
+                SizeSpec::Percent(share_pct) => {
+                    #[allow(clippy::float_cmp)] // All of it is all of it, the last odd blocks too.
+                    let all = share_pct == 100.0;
+                    if all {
+                        target.blocks
+                    } else {
+                        target.share(share_pct, unit)
+                    }
+                }
+            };
+            (blocks, &given.place)
+        }
+    };
+    if blocks > rest {
+        return Err(target.unfit(
+            place,
+            format!(
+                "the region ends past the device: {} from block {first_lba}; allowed: up to {}",
+                target.shown(blocks),
+                target.shown(rest)
+            ),
+        ));
+    }
+    if blocks < u64::from(largest) {
+        return Err(target.unfit(
+            place,
+            format!(
+                "the region of {} is smaller than the largest request of {}; enlarge the region or shrink the request",
+                target.shown(blocks),
+                target.shown(u64::from(largest))
+            ),
+        ));
+    }
+    Ok(Region { first_lba, blocks })
+}
+
+/// The block layer splits what is larger than the queue's limit: the latency is that of all the parts.
+fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &mut Vec<Warning>) {
+    let splits = matches!(target.facts.kind, DeviceKind::Block | DeviceKind::File);
+    let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
+    if let (true, Some(bytes), Some(max_io)) = (splits, bytes, target.facts.max_io)
+        && bytes > max_io
+        && stream.ops != OpMix::Trim
+    {
+        add_note(
+            notes,
+            Warning {
+                kind: "io-split".to_owned(),
+                text: format!(
+                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): the kernel splits them, and a latency is that of all parts",
+                    target.facts.path
+                ),
+                next_step: format!("use a block size of at most {max_io} to see single commands"),
+            },
+        );
+    }
+}
+
+/// Adds a note once, however many streams give rise to it.
+fn add_note(notes: &mut Vec<Warning>, note: Warning) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}

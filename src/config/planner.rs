@@ -1,0 +1,260 @@
+//! From intents and the facts of devices to the plan.
+
+use super::batch::batch_of;
+use super::echo::summary;
+use super::error::ConfigError;
+use super::fit::{Fitted, Target, fit};
+use super::intent::{JobIntent, StepIntent, StreamIntent, Total};
+use super::place::{At, Place};
+use super::plan::{Limits, Plan, PlannedDevice, StepPlan};
+use super::resolve::resolve;
+use super::schema::Job;
+use super::share;
+use super::totals::{Totals, totals_of};
+use crate::backend::DeviceFacts;
+use crate::record::Warning;
+use crate::workload::{Access, Arrival, Quota, Region, StreamSpec};
+
+/// Turns a job into a plan for these devices, in the order of `facts`. `seed_if_none` is the seed where
+/// the job names none.
+///
+/// # Errors
+/// A [`ConfigError`] that names file, line and key, or the flag, or the device, and what is allowed.
+pub fn plan(job: &Job, facts: &[DeviceFacts], seed_if_none: u64) -> Result<Plan, ConfigError> {
+    let intent = resolve(job)?;
+    if facts.is_empty() {
+        return Err(ConfigError::NoDevice);
+    }
+    let targets = facts
+        .iter()
+        .map(Target::of)
+        .collect::<Result<Vec<_>, _>>()?;
+    plan_intent(intent, &targets, seed_if_none)
+}
+
+fn plan_intent(
+    intent: JobIntent,
+    targets: &[Target<'_>],
+    seed_if_none: u64,
+) -> Result<Plan, ConfigError> {
+    let seed = intent.seed.unwrap_or(seed_if_none);
+    let mut notes = Vec::new();
+    let mut steps = Vec::with_capacity(intent.steps.len());
+    for (index, step) in (0_u64..).zip(&intent.steps) {
+        // A seed of the step's own is taken as it is, so that two steps can repeat each other.
+        let seed = step.seed.unwrap_or_else(|| share::seed(seed, index));
+        steps.push(plan_step(step, targets, seed, &mut notes)?);
+    }
+    Ok(Plan {
+        name: intent.name,
+        seed,
+        devices: targets.iter().map(planned_device).collect(),
+        steps,
+        notes,
+    })
+}
+
+fn planned_device(target: &Target<'_>) -> PlannedDevice {
+    PlannedDevice {
+        path: target.facts.path.clone(),
+        logical_block: target.block,
+        blocks: target.blocks,
+    }
+}
+
+fn plan_step(
+    step: &StepIntent,
+    targets: &[Target<'_>],
+    seed: u64,
+    notes: &mut Vec<Warning>,
+) -> Result<StepPlan, ConfigError> {
+    let devices_count = targets.len() as u64;
+    let entries_count = step.streams.len() as u64 * devices_count;
+    let reactors_count = u64::from(step.reactors.value);
+    if entries_count < reactors_count {
+        return Err(too_few_streams(step, devices_count));
+    }
+    let totals = totals_of(step, targets)?;
+    let mut streams = Vec::new();
+    let mut reactor_of = Vec::new();
+    let mut in_flight_count = 0_u64;
+    for (stream_index, stream) in (0_u64..).zip(&step.streams) {
+        for (device_index, target) in (0_u64..).zip(targets) {
+            let index = streams.len() as u64;
+            let mut fitted = fit(stream, target, notes)?;
+            if step.striped && stream.access == Access::Sequential {
+                fitted.region = stripe(step, stream, &fitted, stream_index, target)?;
+            }
+            let reactor = share::reactor_of(index, devices_count, reactors_count);
+            // Both are smaller than the number of reactors and devices, which are 32 bits.
+            reactor_of.push(u32::try_from(reactor).unwrap_or(u32::MAX));
+            let device_index = u32::try_from(device_index).unwrap_or(u32::MAX);
+            in_flight_count += u64::from(stream.depth);
+            streams.push(StreamSpec {
+                device_index,
+                seed: share::seed(seed, index),
+                ..spec(stream, fitted, &totals, index, target)?
+            });
+        }
+    }
+    let batch = batch_of(step, &streams, &reactor_of)?;
+    let mut plan = StepPlan {
+        name: step.name.clone(),
+        summary: String::new(),
+        streams,
+        reactor_of,
+        reactors_count: step.reactors.value,
+        cpus: step.cpus.clone(),
+        batch,
+        limits: Limits {
+            ramp: step.ramp,
+            runtime: step.runtime,
+            grace: step.grace,
+            max_errors: step.max_errors,
+        },
+        stamp: step.stamp,
+        in_flight_count,
+    };
+    plan.summary = summary(&plan, targets.iter().map(|target| target.block));
+    Ok(plan)
+}
+
+fn too_few_streams(step: &StepIntent, devices_count: u64) -> ConfigError {
+    let streams = &step.streams_place;
+    let place = match streams.place.at {
+        At::Default => step.reactors.place.clone(),
+        _ => streams.place.clone(),
+    };
+    ConfigError::Conflict {
+        place,
+        why: format!(
+            "{} streams on {devices_count} devices cannot keep {} reactors busy; allowed: at least {} streams, or fewer reactors",
+            streams.value,
+            step.reactors.value,
+            u64::from(step.reactors.value).div_ceil(devices_count),
+        ),
+    }
+}
+
+/// The stripe of one of several sequential streams that are alike: they must not read the same blocks.
+fn stripe(
+    step: &StepIntent,
+    stream: &StreamIntent,
+    fitted: &Fitted,
+    index: u64,
+    target: &Target<'_>,
+) -> Result<Region, ConfigError> {
+    let largest = fitted
+        .sizes
+        .iter()
+        .map(|size| size.blocks)
+        .max()
+        .unwrap_or(1);
+    let region = fitted.region;
+    let stripes = step.streams.len() as u64;
+    let (start, blocks) = share::stripe(region.blocks, stripes, index, u64::from(largest))
+        .ok_or_else(|| {
+            let place = match &stream.size {
+                Some(given) => &given.place,
+                None => &step.streams_place.place,
+            };
+            target.unfit(
+                place,
+                format!(
+                    "{stripes} sequential streams need a region of at least {} blocks, one request of {largest} blocks each; this one has {}",
+                    stripes.saturating_mul(u64::from(largest)),
+                    region.blocks
+                ),
+            )
+        })?;
+    Ok(Region {
+        first_lba: region.first_lba + start,
+        blocks,
+    })
+}
+
+fn spec(
+    stream: &StreamIntent,
+    fitted: Fitted,
+    totals: &Totals,
+    index: u64,
+    target: &Target<'_>,
+) -> Result<StreamSpec, ConfigError> {
+    // A share is at most 1e9, which a double holds exactly.
+    #[allow(clippy::cast_precision_loss)]
+    let arrival = match totals.rate_iops(index) {
+        None => Arrival::Closed,
+        Some(iops) if stream.is_poisson => Arrival::Poisson { iops: iops as f64 },
+        Some(iops) => Arrival::Fixed { iops: iops as f64 },
+    };
+    Ok(StreamSpec {
+        device_index: 0,
+        ops: stream.ops,
+        access: stream.access.clone(),
+        quota: quota(stream, &fitted, totals, index, target)?,
+        sizes: fitted.sizes,
+        align_blocks: fitted.align_blocks,
+        region: fitted.region,
+        depth: stream.depth,
+        arrival,
+        flush_every: stream.flush_every.as_ref().map(|given| given.value),
+        data: stream.data,
+        seed: 0,
+    })
+}
+
+/// The tightest of `number_ios`, `io_size` and `passes`.
+fn quota(
+    stream: &StreamIntent,
+    fitted: &Fitted,
+    totals: &Totals,
+    index: u64,
+    target: &Target<'_>,
+) -> Result<Quota, ConfigError> {
+    let by_size = totals
+        .io_bytes(index)
+        .map(|bytes| bytes / u64::from(target.block.bytes()));
+    let largest = fitted
+        .sizes
+        .iter()
+        .map(|size| size.blocks)
+        .max()
+        .unwrap_or(1);
+    if let (Some(blocks), Some(total)) = (by_size, &stream.io_size)
+        && blocks < u64::from(largest)
+    {
+        return Err(target.unfit(
+            place_of(total),
+            format!("the share of one stream is {blocks} blocks, less than one request of {largest} blocks; use more"),
+        ));
+    }
+    let by_passes =
+        match &stream.passes {
+            None => None,
+            Some(given) => Some(fitted.region.blocks.checked_mul(given.value).ok_or_else(
+                || {
+                    target.unfit(
+                        &given.place,
+                        format!(
+                            "{} passes over {} blocks is more than 64 bits can count; use fewer",
+                            given.value, fitted.region.blocks
+                        ),
+                    )
+                },
+            )?),
+        };
+    let blocks = match (by_size, by_passes) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    Ok(Quota {
+        ios: totals.number_ios(index),
+        blocks,
+    })
+}
+
+const fn place_of(total: &Total) -> &Place {
+    match total {
+        Total::Step(given) | Total::Stream(given) => &given.place,
+    }
+}

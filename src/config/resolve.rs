@@ -1,0 +1,283 @@
+//! From the job as written to intents: layers merged, texts read, contradictions and keys without
+//! effect refused. Needs no device, so that a bad job is refused before any device is opened.
+
+use super::error::ConfigError;
+use super::intent::{JobIntent, StepIntent, StreamIntent};
+use super::key::Key;
+use super::lookup::{Ledger, Lookup};
+use super::place::{At, Given, Place};
+use super::plan::StampChoice;
+use super::resolve_stream::stream;
+use super::schema::{Job, Keys, Step, Streams};
+use super::value::{self, Rw};
+use crate::units::Nanos;
+use std::collections::BTreeSet;
+
+/// How long a step is measured where the user names neither a time nor an amount.
+const DEFAULT_RUNTIME: Nanos = Nanos::from_s(10);
+/// The default ramp is a tenth of the runtime, and at most this.
+const MAX_DEFAULT_RAMP: Nanos = Nanos::from_s(1);
+/// How long I/Os in flight are waited for at the end.
+const DEFAULT_GRACE: Nanos = Nanos::from_s(30);
+
+impl Job {
+    /// Checks everything that can be checked without a device.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that names file, line and key, or the flag.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.device_names()?;
+        self.backend_choice()?;
+        resolve(self).map(drop)
+    }
+}
+
+/// Reads the whole job.
+pub(super) fn resolve(job: &Job) -> Result<JobIntent, ConfigError> {
+    job.check_words()?;
+    let ledger = Ledger::default();
+    let file = job.file.as_deref();
+    let names = step_names(job)?;
+    let mut steps = Vec::with_capacity(job.steps.len());
+    for (step, name) in job.steps.iter().zip(names) {
+        let lookup = Lookup {
+            file,
+            layers: vec![&job.flags.keys, &step.keys, &job.defaults.keys],
+            ledger: &ledger,
+        };
+        steps.push(resolve_step(job, step, name, &lookup)?);
+    }
+    let seed = job_seed(job, &ledger)?;
+    ledger.settle(file)?;
+    Ok(JobIntent {
+        name: job_name(job),
+        seed,
+        steps,
+    })
+}
+
+/// The job's name, or its file's without folder and ending, or `run`.
+fn job_name(job: &Job) -> String {
+    if let Some(word) = &job.name {
+        return word.text.clone();
+    }
+    let stem = job
+        .file
+        .as_deref()
+        .and_then(|file| std::path::Path::new(file).file_stem());
+    stem.map_or_else(
+        || "run".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    )
+}
+
+/// `randseed` above the steps: each step derives its own from it.
+fn job_seed(job: &Job, ledger: &Ledger) -> Result<Option<u64>, ConfigError> {
+    let lookup = Lookup {
+        file: job.file.as_deref(),
+        layers: vec![&job.flags.keys, &job.defaults.keys],
+        ledger,
+    };
+    Ok(lookup
+        .read(Key::Randseed, value::seed)?
+        .map(|seed| seed.value))
+}
+
+/// Every step has a name of its own: records, resumption and comparison go by it.
+fn step_names(job: &Job) -> Result<Vec<String>, ConfigError> {
+    let mut taken = BTreeSet::new();
+    for word in job.steps.iter().filter_map(|step| step.name.as_ref()) {
+        let why = if word.text.is_empty() {
+            "it has no value; give the step a name, or leave the key out".to_owned()
+        } else if !taken.insert(word.text.clone()) {
+            format!("`{}` names two steps; give each its own name", word.text)
+        } else {
+            continue;
+        };
+        return Err(ConfigError::Value {
+            place: Place::named(job.file.as_deref(), word.at, "name"),
+            why,
+        });
+    }
+    let mut names = Vec::with_capacity(job.steps.len());
+    for step in &job.steps {
+        names.push(match &step.name {
+            Some(word) => word.text.clone(),
+            None => free_name(&mut taken, default_name(job, step)),
+        });
+    }
+    Ok(names)
+}
+
+/// What an unnamed step does: `randread`, or `streams` where each does something else.
+fn default_name(job: &Job, step: &Step) -> &'static str {
+    if matches!(pick_streams(job, step), Some(Streams::List { .. })) {
+        return "streams";
+    }
+    [&job.flags.keys, &step.keys, &job.defaults.keys]
+        .iter()
+        .find_map(|keys| keys.get(&Key::Rw))
+        .and_then(|word| value::rw(&word.text).ok())
+        .unwrap_or(Rw::RandRead)
+        .name()
+}
+
+fn free_name(taken: &mut BTreeSet<String>, base: &str) -> String {
+    let mut name = base.to_owned();
+    let mut number = 2_u64;
+    while !taken.insert(name.clone()) {
+        name = format!("{base}-{number}");
+        number += 1;
+    }
+    name
+}
+
+fn pick_streams<'a>(job: &'a Job, step: &'a Step) -> Option<&'a Streams> {
+    job.flags
+        .streams
+        .as_ref()
+        .or(step.streams.as_ref())
+        .or(job.defaults.streams.as_ref())
+}
+
+fn resolve_step(
+    job: &Job,
+    step: &Step,
+    name: String,
+    lookup: &Lookup<'_>,
+) -> Result<StepIntent, ConfigError> {
+    let (reactors, cpus) = reactors(lookup)?;
+    let (streams, striped, streams_place) =
+        resolve_streams(pick_streams(job, step), &reactors, lookup)?;
+    let (runtime, ramp) = times(&streams, lookup)?;
+    let stamp = lookup.read(Key::Stamp, value::stamp)?;
+    let grace = lookup.read(Key::Grace, value::some_time)?;
+    Ok(StepIntent {
+        name,
+        streams,
+        striped,
+        streams_place,
+        reactors,
+        cpus,
+        batch_submit: lookup.read(Key::BatchSubmit, value::iodepth)?,
+        batch_complete_min: lookup.read(Key::BatchCompleteMin, value::iodepth)?,
+        batch_complete_max: lookup.read(Key::BatchCompleteMax, value::iodepth)?,
+        runtime,
+        ramp,
+        grace: grace.map_or(DEFAULT_GRACE, |given| given.value),
+        max_errors: lookup
+            .read(Key::MaxErrors, value::count)?
+            .map(|given| given.value),
+        stamp: stamp.map_or(StampChoice::Auto, |given| given.value),
+        seed: own_seed(job, step, lookup)?,
+    })
+}
+
+/// A step's own `randseed`; a flag overrides it.
+fn own_seed(job: &Job, step: &Step, lookup: &Lookup<'_>) -> Result<Option<u64>, ConfigError> {
+    if job.flags.keys.contains_key(&Key::Randseed) || !step.keys.contains_key(&Key::Randseed) {
+        return Ok(None);
+    }
+    Ok(lookup
+        .read(Key::Randseed, value::seed)?
+        .map(|seed| seed.value))
+}
+
+/// How many reactors, and their CPUs.
+fn reactors(lookup: &Lookup<'_>) -> Result<(Given<u32>, Vec<u32>), ConfigError> {
+    let cpus = lookup.read(Key::Cpus, value::cpus)?;
+    let asked = lookup.read(Key::Reactors, value::reactors)?;
+    let Some(cpus) = cpus else {
+        let count = asked.unwrap_or_else(|| lookup.default_of(Key::Reactors, 1));
+        return Ok((count, Vec::new()));
+    };
+    // A list has at most 8192 entries.
+    let cpus_count = u32::try_from(cpus.value.len()).unwrap_or(u32::MAX);
+    let count = asked.unwrap_or(Given {
+        value: cpus_count,
+        place: cpus.place.clone(),
+    });
+    if count.value != cpus_count {
+        return Err(ConfigError::Conflict {
+            place: count.place,
+            why: format!(
+                "{} reactors, but `cpus` names {cpus_count}; name one CPU for each reactor, or leave one of the two keys out",
+                count.value
+            ),
+        });
+    }
+    Ok((count, cpus.value))
+}
+
+type StreamsOfStep = (Vec<StreamIntent>, bool, Given<u32>);
+
+fn resolve_streams(
+    choice: Option<&Streams>,
+    reactors: &Given<u32>,
+    lookup: &Lookup<'_>,
+) -> Result<StreamsOfStep, ConfigError> {
+    let place = |at: At| Place::named(lookup.file, at, "streams");
+    match choice {
+        Some(Streams::List { at, streams }) => {
+            let mut list = Vec::with_capacity(streams.len());
+            for keys in streams {
+                list.push(stream(&with_stream(lookup, keys), true)?);
+            }
+            let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
+            let given = Given {
+                value: count,
+                place: place(*at),
+            };
+            Ok((list, false, given))
+        }
+        other => {
+            let given = match other {
+                Some(Streams::Count(word)) => Given {
+                    value: value::streams(&word.text).map_err(|why| ConfigError::Value {
+                        place: place(word.at),
+                        why,
+                    })?,
+                    place: place(word.at),
+                },
+                _ => Given {
+                    value: reactors.value,
+                    place: place(At::Default),
+                },
+            };
+            let one = stream(lookup, false)?;
+            Ok((vec![one; given.value as usize], true, given))
+        }
+    }
+}
+
+/// The layers of one listed stream: flags, its own keys, the step, the defaults.
+fn with_stream<'a>(lookup: &Lookup<'a>, keys: &'a Keys) -> Lookup<'a> {
+    let mut inner = lookup.clone();
+    inner.layers.insert(1, keys);
+    inner
+}
+
+/// The window and the ramp. A window that nothing else ends has the default length; the default ramp
+/// belongs to closed loops that run by time only: with an amount or a rate every I/O counts.
+fn times(
+    streams: &[StreamIntent],
+    lookup: &Lookup<'_>,
+) -> Result<(Option<Nanos>, Nanos), ConfigError> {
+    let asked = lookup.read(Key::Runtime, value::some_time)?;
+    let ramp = lookup.read(Key::RampTime, value::time)?;
+    let all_end = streams.iter().all(StreamIntent::has_quota);
+    let runtime = match asked {
+        Some(given) => Some(given.value),
+        None if all_end => None,
+        None => Some(DEFAULT_RUNTIME),
+    };
+    let by_time_only = !streams
+        .iter()
+        .any(|stream| stream.has_quota() || stream.rate.is_some());
+    let ramp = match (ramp, runtime) {
+        (Some(given), _) => given.value,
+        (None, Some(runtime)) if by_time_only => Nanos(runtime.0 / 10).min(MAX_DEFAULT_RAMP),
+        (None, _) => Nanos(0),
+    };
+    Ok((runtime, ramp))
+}

@@ -1,0 +1,221 @@
+//! Reactors on threads of their own: pinned, started together, joined.
+
+use super::control::{Control, StopCause};
+use super::outcome::ReactorOutcome;
+use super::poll::Reactor;
+use super::setup::{ReactorError, ReactorSetup};
+use crate::backend::{Device, QueueSpec};
+use crate::clock::{Clock, Tick};
+use crate::measure::{Collected, Collector, IntervalPort};
+use crate::request::Op;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Everything a step left behind.
+#[derive(Debug)]
+pub struct TeamEnd {
+    /// One per reactor, in order.
+    pub outcomes: Vec<ReactorOutcome>,
+    /// Histograms and series over all of them.
+    pub collected: Collected,
+}
+
+/// How often the collector looks for full intervals, and calls `watch`.
+const COLLECT_EVERY: Duration = Duration::from_millis(50);
+/// From the last reactor's being ready to the common start.
+const START_DELAY_NS: u64 = 200_000;
+
+/// Runs one step: a thread per setup, pinned to its CPU. Gathers intervals on the calling thread, which
+/// also calls `watch` now and then.
+///
+/// # Errors
+/// The first reactor that could not start; then none has issued anything.
+pub fn run_team<D, C>(
+    devices: &[D],
+    setups: &[ReactorSetup],
+    clock: &C,
+    control: &Arc<Control>,
+    watch: &mut dyn FnMut(&Collector),
+) -> Result<TeamEnd, ReactorError>
+where
+    D: Device + Sync,
+    C: Clock + Send + Sync,
+{
+    let gate = Gate::new(setups.len());
+    let ports: Vec<_> = setups
+        .iter()
+        .map(|setup| IntervalPort::new(setup.ops(), setup.open_loop()))
+        .collect();
+    let mut collector = Collector::new(setups.len());
+    let results: Vec<Result<ReactorOutcome, ReactorError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = setups
+            .iter()
+            .zip(&ports)
+            .map(|(setup, port)| {
+                let (gate, port, clock) = (&gate, port.clone(), clock.clone());
+                let control = Arc::clone(control);
+                scope.spawn(move || reactor_thread(devices, setup, clock, &control, port, gate))
+            })
+            .collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::park_timeout(COLLECT_EVERY);
+            drain_ports(&ports, &mut collector);
+            watch(&collector);
+        }
+        let joined = threads.into_iter().zip(setups).map(|(thread, setup)| {
+            thread
+                .join()
+                .unwrap_or(Err(ReactorError::Panicked { index: setup.index }))
+        });
+        joined.collect()
+    });
+    drain_ports(&ports, &mut collector);
+    let outcomes = first_error(results)?;
+    outcomes
+        .iter()
+        .for_each(|outcome| collector.add(&outcome.last_interval));
+    Ok(TeamEnd {
+        outcomes,
+        collected: collector.finish(),
+    })
+}
+
+/// Takes what is full and gives it back empty.
+pub(super) fn drain_ports(ports: &[IntervalPort], collector: &mut Collector) {
+    for port in ports {
+        while let Some(interval) = port.take() {
+            collector.add(&interval);
+            port.give_back(interval);
+        }
+    }
+}
+
+/// What a reactor asks of a device's queue.
+pub(super) fn queue_spec(setup: &ReactorSetup, slots_count: u32, slot_bytes: u32) -> QueueSpec {
+    let ops = setup.ops();
+    QueueSpec {
+        reactor_index: setup.index,
+        slots_count,
+        slot_bytes,
+        batch: setup.batch,
+        writes: ops[Op::Write as usize] || ops[Op::Trim as usize] || ops[Op::Flush as usize],
+    }
+}
+
+fn reactor_thread<D: Device, C: Clock>(
+    devices: &[D],
+    setup: &ReactorSetup,
+    clock: C,
+    control: &Arc<Control>,
+    port: IntervalPort,
+    gate: &Gate,
+) -> Result<ReactorOutcome, ReactorError> {
+    let pass = gate.pass();
+    if let Some(cpu) = setup.cpu {
+        crate::sys::cpu::pin_current_thread(cpu).map_err(|error| ReactorError::Pin {
+            cpu,
+            why: error.to_string(),
+        })?;
+    }
+    crate::sys::cpu::tighten_timers();
+    let mut reactor = Reactor::new(
+        setup,
+        clock.clone(),
+        Arc::clone(control),
+        port,
+        |device, slots, bytes| devices[device as usize].open_queue(queue_spec(setup, slots, bytes)),
+    )?;
+    pass.ready();
+    if !gate.wait_all() {
+        return Err(ReactorError::Team);
+    }
+    if setup.index == 0 {
+        control.set_start(clock.now().plus(clock.to_ticks(START_DELAY_NS)).0);
+    }
+    let start = await_start(control, &clock);
+    let _guard = StopOnPanic(control);
+    reactor.start(start);
+    reactor.run();
+    Ok(reactor.finish())
+}
+
+fn await_start<C: Clock>(control: &Control, clock: &C) -> Tick {
+    while control.start() == 0 {
+        std::thread::yield_now();
+    }
+    let start = Tick(control.start());
+    while clock.now() < start {
+        std::hint::spin_loop();
+    }
+    start
+}
+
+fn first_error(
+    results: Vec<Result<ReactorOutcome, ReactorError>>,
+) -> Result<Vec<ReactorOutcome>, ReactorError> {
+    // The reactor that failed says more than those that waited for it.
+    let is_team = |result: &Result<_, ReactorError>| matches!(result, Err(ReactorError::Team));
+    let (waited, mut rest): (Vec<_>, Vec<_>) = results.into_iter().partition(is_team);
+    rest.extend(waited);
+    rest.into_iter().collect()
+}
+
+/// Lets reactors through when all are ready, or turns all away when one has failed or panicked.
+struct Gate {
+    wanted_count: usize,
+    ready_count: AtomicUsize,
+    failed: AtomicBool,
+}
+
+/// A thread's way through the gate: dropped before it was ready, it turns all away.
+struct GatePass<'a>(&'a Gate);
+
+impl Gate {
+    const fn new(wanted_count: usize) -> Self {
+        Self {
+            wanted_count,
+            ready_count: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    const fn pass(&self) -> GatePass<'_> {
+        GatePass(self)
+    }
+
+    fn wait_all(&self) -> bool {
+        // Acquire pairs with the release of `ready`: what the others set up has happened before.
+        while self.ready_count.load(Ordering::Acquire) < self.wanted_count {
+            if self.failed.load(Ordering::Acquire) {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+}
+
+impl GatePass<'_> {
+    fn ready(self) {
+        self.0.ready_count.fetch_add(1, Ordering::Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for GatePass<'_> {
+    fn drop(&mut self) {
+        self.0.failed.store(true, Ordering::Release);
+    }
+}
+
+/// A reactor that panics takes the others with it, or the step would run on with a part of its load.
+struct StopOnPanic<'a>(&'a Control);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(StopCause::Gone);
+        }
+    }
+}

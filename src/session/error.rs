@@ -1,0 +1,84 @@
+//! Why a session did not measure.
+
+use crate::backend::BackendError;
+use crate::backend::sim::SimError;
+use crate::reactor::ReactorError;
+use crate::sys::cpu::CpuError;
+
+/// What keeps a session from running a step.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// A device could not be opened.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A simulated device is described wrongly.
+    #[error("device sim: {0}")]
+    Sim(#[from] SimError),
+    /// A CPU may not be used.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// More reactors than CPUs.
+    #[error(
+        "{wanted} reactors need {wanted} CPUs, but only {got} may be used: ask for fewer reactors or name more cpus"
+    )]
+    TooFewCpus {
+        /// Reactors.
+        wanted: usize,
+        /// CPUs.
+        got: usize,
+    },
+    /// A reactor could not start.
+    #[error(transparent)]
+    Reactor(#[from] ReactorError),
+    /// The device string makes no sense for the backend.
+    #[error("{device} cannot be driven by backend {backend}: {why}")]
+    WrongBackend {
+        /// The device.
+        device: String,
+        /// The backend.
+        backend: &'static str,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A step needs a permission that it has not got.
+    #[error("{device}: {why}")]
+    Refused {
+        /// The device.
+        device: String,
+        /// The finding, and what to do.
+        why: String,
+    },
+    /// The scratch file could not be made.
+    #[error("cannot make a scratch file in {dir}: {why}")]
+    Scratch {
+        /// The folder.
+        dir: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl SessionError {
+    /// The exit code that goes with it (DESIGN: 1 run error, 2 usage, 3 refused by the guard).
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused { .. } => 3,
+            Self::Reactor(_) | Self::Scratch { .. } => 1,
+            _ => 2,
+        }
+    }
+
+    /// The kind that records carry.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Backend(_) => "device",
+            Self::Sim(_) | Self::WrongBackend { .. } => "usage",
+            Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
+            Self::Reactor(_) => "reactor",
+            Self::Refused { .. } => "guard",
+            Self::Scratch { .. } => "scratch",
+        }
+    }
+}

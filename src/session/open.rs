@@ -1,0 +1,233 @@
+//! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
+
+use super::SessionError;
+use super::scratch::Scratch;
+use crate::backend::sim::{SimDevice, SimSpec};
+use crate::backend::uring::{UringDevice, UringOptions};
+use crate::backend::{Device, DeviceFacts, NullDevice};
+use crate::clock::VirtualClock;
+use crate::config::BackendChoice;
+use crate::record::BackendUse;
+use crate::sysfs::Sysfs;
+use crate::units::{Bytes, SizeSpec, parse_size};
+use std::path::Path;
+
+/// Devices of one kind, ready to make queues.
+#[derive(Debug)]
+pub enum Opened {
+    /// `null`
+    Null(Vec<NullDevice>),
+    /// `sim`
+    Sim {
+        /// The devices.
+        devices: Vec<SimDevice>,
+        /// Their time.
+        clock: VirtualClock,
+    },
+    /// `uring`
+    Uring {
+        /// The devices.
+        devices: Vec<UringDevice>,
+        /// Why this backend.
+        reason: String,
+        /// Scratch files, which vanish with this.
+        scratch: Vec<Scratch>,
+    },
+}
+
+/// What a device string names.
+enum Named<'a> {
+    Null(&'a str),
+    Sim(&'a str),
+    Scratch(&'a str),
+    Path(&'a str),
+}
+
+impl<'a> Named<'a> {
+    fn of(name: &'a str) -> Self {
+        let after = |word: &str| {
+            let rest = name.strip_prefix(word)?;
+            if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }
+        };
+        if let Some(rest) = after("null") {
+            Self::Null(rest)
+        } else if let Some(rest) = after("sim") {
+            Self::Sim(rest)
+        } else if let Some(rest) = after("scratch") {
+            Self::Scratch(rest)
+        } else {
+            Self::Path(name)
+        }
+    }
+
+    /// The backends that can drive it, best first.
+    const fn backends(&self) -> &'static [BackendChoice] {
+        match self {
+            Self::Null(_) => &[BackendChoice::Null],
+            Self::Sim(_) => &[BackendChoice::Sim],
+            Self::Scratch(_) | Self::Path(_) => &[BackendChoice::Uring],
+        }
+    }
+}
+
+impl Opened {
+    /// Opens devices by name. `writes` opens nodes for writing (the guard has spoken before); scratch
+    /// files are always writable, they are ours.
+    ///
+    /// # Errors
+    /// [`SessionError`] naming the device.
+    pub fn open(
+        names: &[&str],
+        choice: BackendChoice,
+        writes: bool,
+        sysfs: &Sysfs,
+    ) -> Result<Self, SessionError> {
+        let mut kinds: Vec<BackendChoice> = Vec::new();
+        for name in names {
+            kinds.push(backend_for(name, choice)?);
+        }
+        if let Some(other) = kinds.iter().position(|kind| *kind != kinds[0]) {
+            return Err(SessionError::WrongBackend {
+                device: names[other].to_owned(),
+                backend: kinds[0].name(),
+                why: "all devices of a job are driven by one backend; make two jobs".to_owned(),
+            });
+        }
+        match kinds.first() {
+            Some(BackendChoice::Null) => open_null(names),
+            Some(BackendChoice::Sim) => open_sim(names),
+            _ => open_uring(names, choice, writes, sysfs),
+        }
+    }
+
+    /// Facts of every device.
+    #[must_use]
+    pub fn facts(&self) -> Vec<DeviceFacts> {
+        match self {
+            Self::Null(devices) => facts_of(devices),
+            Self::Sim { devices, .. } => facts_of(devices),
+            Self::Uring { devices, .. } => facts_of(devices),
+        }
+    }
+
+    /// The backend as records name it. Complete after the first queue was opened.
+    #[must_use]
+    pub fn backend_use(&self) -> BackendUse {
+        let (name, reason, features) = match self {
+            Self::Null(devices) => ("null", "named by the device".to_owned(), features_of(devices)),
+            Self::Sim { devices, .. } => {
+                ("sim", "named by the device".to_owned(), features_of(devices))
+            }
+            Self::Uring { devices, reason, .. } => ("uring", reason.clone(), features_of(devices)),
+        };
+        BackendUse { name: name.to_owned(), reason, features }
+    }
+
+    /// Whether it is the device that prices the engine.
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Self::Null(_))
+    }
+}
+
+fn facts_of<D: Device>(devices: &[D]) -> Vec<DeviceFacts> {
+    devices.iter().map(|device| device.facts().clone()).collect()
+}
+
+fn features_of<D: Device>(devices: &[D]) -> Vec<String> {
+    let mut features: Vec<String> = Vec::new();
+    for feature in devices.iter().flat_map(Device::features) {
+        if !features.contains(&feature) {
+            features.push(feature);
+        }
+    }
+    features
+}
+
+/// The backend for a device: the one asked for if it can, the best otherwise.
+fn backend_for(name: &str, choice: BackendChoice) -> Result<BackendChoice, SessionError> {
+    let can = Named::of(name).backends();
+    if choice == BackendChoice::Auto {
+        return Ok(can[0]);
+    }
+    if can.contains(&choice) {
+        return Ok(choice);
+    }
+    let names: Vec<_> = can.iter().map(|kind| kind.name()).collect();
+    Err(SessionError::WrongBackend {
+        device: name.to_owned(),
+        backend: choice.name(),
+        why: format!("use backend auto or {}", names.join(", ")),
+    })
+}
+
+fn open_null(names: &[&str]) -> Result<Opened, SessionError> {
+    let mut devices = Vec::new();
+    for name in names {
+        let capacity = match Named::of(name) {
+            Named::Null(rest) if !rest.is_empty() => null_capacity(name, rest)?,
+            _ => Bytes(1 << 40),
+        };
+        devices.push(NullDevice::new(name, capacity));
+    }
+    Ok(Opened::Null(devices))
+}
+
+fn null_capacity(name: &str, rest: &str) -> Result<Bytes, SessionError> {
+    let size = rest.strip_prefix("capacity=").map(parse_size);
+    match size {
+        Some(Ok(SizeSpec::Bytes(bytes))) if bytes.0 >= 512 => Ok(bytes),
+        _ => Err(SessionError::WrongBackend {
+            device: name.to_owned(),
+            backend: "null",
+            why: "write null or null:capacity=1T (512 bytes at least)".to_owned(),
+        }),
+    }
+}
+
+fn open_sim(names: &[&str]) -> Result<Opened, SessionError> {
+    let clock = VirtualClock::new();
+    let mut devices = Vec::new();
+    for name in names {
+        let spec = SimSpec::parse(match Named::of(name) {
+            Named::Sim(rest) => rest,
+            _ => "",
+        })?;
+        devices.push(SimDevice::new(name, &spec, clock.clone()));
+    }
+    Ok(Opened::Sim { devices, clock })
+}
+
+fn open_uring(
+    names: &[&str],
+    choice: BackendChoice,
+    writes: bool,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    let (mut devices, mut scratch) = (Vec::new(), Vec::new());
+    for name in names {
+        if let Named::Scratch(rest) = Named::of(name) {
+            let file = Scratch::parse(rest)?.make(sysfs)?;
+            let options = UringOptions { writes: true, ..UringOptions::default() };
+            let device = UringDevice::open_at(sysfs, file.path(), options)?.own_scratch();
+            devices.push(device.named(name));
+            scratch.push(file);
+        } else {
+            let options = UringOptions { writes, ..UringOptions::default() };
+            devices.push(UringDevice::open_at(sysfs, Path::new(name), options)?);
+        }
+    }
+    let reason = if choice == BackendChoice::Uring {
+        "asked for".to_owned()
+    } else if devices.iter().all(|device| device.facts().kind == crate::backend::DeviceKind::File) {
+        "auto: a regular file".to_owned()
+    } else {
+        format!("auto: {}", spdk_absent())
+    };
+    Ok(Opened::Uring { devices, reason, scratch })
+}
+
+/// Why SPDK was not taken.
+fn spdk_absent() -> &'static str {
+    "built without SPDK"
+}

@@ -1,0 +1,116 @@
+//! One step: reactors from the plan, a team run over them, a record from what they leave behind.
+
+use super::assemble::{StepFacts, assemble};
+use super::open::Opened;
+use super::place::place;
+use super::watch::Watch;
+use super::{Observer, SessionError};
+use crate::backend::DeviceFacts;
+use crate::config::StepPlan;
+use crate::measure::Collector;
+use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
+use crate::record::Step;
+use crate::sys::clock::MachineClock;
+use crate::sys::cpu::AllowedCpus;
+use crate::sysfs::Sysfs;
+use std::sync::Arc;
+
+/// What all steps of a session share.
+#[derive(Debug)]
+pub struct Session {
+    /// Where the machine's facts are read.
+    pub sysfs: Sysfs,
+    /// CPUs that may be used.
+    pub allowed: AllowedCpus,
+    /// The clock of everything but `sim`.
+    pub clock: MachineClock,
+    /// Stops reactors; shared with signal handlers.
+    pub control: Arc<Control>,
+    /// Cost of the engine itself per I/O.
+    pub tool_cost_ns: Option<f64>,
+}
+
+impl Session {
+    /// Runs one step. `numbers` are its place, counted from 1, and how many there are.
+    ///
+    /// # Errors
+    /// [`SessionError`] where it could not start; then nothing was issued.
+    pub fn run_step(
+        &self,
+        opened: &Opened,
+        plan: &StepPlan,
+        plan_json: serde_json::Value,
+        numbers: (usize, usize),
+        observer: &mut dyn Observer,
+    ) -> Result<Step, SessionError> {
+        self.control.next_step();
+        let cpus = match opened {
+            Opened::Sim { .. } => Vec::new(),
+            _ => place(plan, &self.allowed, &self.sysfs)?,
+        };
+        let facts = opened.facts();
+        let setups = setups(plan, &facts, &cpus);
+        let mut watch = Watch::new(plan, numbers, &self.control, observer);
+        let end = self.run(opened, &setups, &mut |collector| watch.look(collector))?;
+        let is_real = !matches!(opened, Opened::Sim { .. });
+        let step = assemble(
+            StepFacts {
+                plan,
+                plan_json,
+                devices: facts,
+                backend: opened.backend_use(),
+                tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
+                clock_drift_ppm: if is_real { self.clock.drift_check().ppm } else { 0.0 },
+            },
+            end,
+        );
+        observer.step_done(&step);
+        Ok(step)
+    }
+
+    /// The only place that goes from kinds of backends to the generic loop.
+    fn run(
+        &self,
+        opened: &Opened,
+        setups: &[ReactorSetup],
+        watch: &mut dyn FnMut(&Collector),
+    ) -> Result<TeamEnd, SessionError> {
+        let control = &self.control;
+        Ok(match opened {
+            Opened::Null(devices) => run_team(devices, setups, &self.clock, control, watch)?,
+            Opened::Uring { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
+            Opened::Sim { devices, clock } => {
+                run_virtual_team(devices, setups, clock, control, watch)?
+            }
+        })
+    }
+}
+
+/// The reactors of a step.
+fn setups(plan: &StepPlan, devices: &[DeviceFacts], cpus: &[u32]) -> Vec<ReactorSetup> {
+    let streams_count = u32::try_from(plan.streams.len()).unwrap_or(u32::MAX);
+    (0..plan.reactors_count)
+        .map(|index| {
+            let own = (0_u32..).zip(&plan.streams).zip(&plan.reactor_of);
+            let streams = own.filter(|(_, reactor)| **reactor == index).map(|((number, spec), _)| {
+                StreamSetup {
+                    spec: spec.clone(),
+                    index: number,
+                    step_streams_count: streams_count,
+                    block_bytes: devices[spec.device_index as usize].logical_block.bytes(),
+                }
+            });
+            ReactorSetup {
+                index,
+                cpu: cpus.get(index as usize).copied(),
+                streams: streams.collect(),
+                batch: plan.batch,
+                ramp_ns: plan.limits.ramp.0,
+                runtime_ns: plan.limits.runtime.map(|runtime| runtime.0),
+                grace_ns: plan.limits.grace.0,
+                max_errors: plan.limits.max_errors,
+                stamp: plan.stamp,
+            }
+        })
+        .collect()
+}
