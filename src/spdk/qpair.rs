@@ -151,6 +151,23 @@ impl Inner {
         count
     }
 
+    /// The buffer of a slot; empty where a command is in flight in it, or there is no such slot.
+    ///
+    /// # Safety
+    /// While the slice lives nobody sends in the slot, or asks for its buffer again.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // the memory is the devices' and the slots', not this struct's
+    unsafe fn buffer(&self, slot: u32) -> &mut [u8] {
+        match self.slots.get(slot as usize) {
+            // SAFETY: the bytes are the slot's own; no command is in flight in it, so no device writes them; the
+            // caller sees to the rest.
+            Some(state) if !state.busy.get() => unsafe {
+                std::slice::from_raw_parts_mut(self.data_at(slot as usize), self.slot_bytes)
+            },
+            _ => &mut [],
+        }
+    }
+
     #[inline]
     fn release(&self, state: &SlotState) {
         state.busy.set(false);
@@ -217,14 +234,8 @@ impl Lane<'_> {
     /// The buffer of a slot; empty where a command is in flight in it, or there is no such slot.
     #[inline]
     pub fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        match self.inner.slots.get(slot as usize) {
-            // SAFETY: the bytes are the slot's own; no command is in flight in it, so no device writes them; the
-            // borrow of the lane keeps anybody else from sending one or borrowing them meanwhile.
-            Some(state) if !state.busy.get() => unsafe {
-                std::slice::from_raw_parts_mut(self.inner.data_at(slot as usize), self.inner.slot_bytes)
-            },
-            _ => &mut [],
-        }
+        // SAFETY: the borrow of the lane keeps anybody else from sending in the slot or borrowing its bytes.
+        unsafe { self.inner.buffer(slot) }
     }
 
     /// The second buffer of a slot (metadata, ranges), on the same terms.
@@ -310,6 +321,13 @@ impl Qpair {
     #[inline]
     pub fn lane(&mut self) -> Lane<'_> {
         Lane { inner: self.inner() }
+    }
+
+    /// The buffer of a slot; empty where a command is in flight in it, or there is no such slot.
+    #[inline]
+    pub fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        // SAFETY: the borrow of the queue pair keeps everybody from sending in the slot or borrowing its bytes.
+        unsafe { self.inner().buffer(slot) }
     }
 
     /// Looks for at most `most` completions (0: as many as the driver takes at once), hands each to `receiver`

@@ -103,6 +103,9 @@ impl Qpair {
     pub fn lane(&mut self) -> Lane<'_> {
         match self.0 {}
     }
+    pub fn buffer(&mut self, _slot: u32) -> &mut [u8] {
+        match self.0 {}
+    }
     pub fn poll<C: Completions>(&mut self, _receiver: &mut C, _most: u32) -> Result<usize, i32> {
         match self.0 {}
     }
