@@ -1,2 +1,8 @@
-//! `lanemark`: parses the command line, calls the verb, exits with its code.
-fn main() {}
+//! `lanemark`: hands the command line over, exits with its code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    lanemark::cli::main(&args).into()
+}

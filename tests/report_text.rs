@@ -102,6 +102,14 @@ fn a_step_that_read_nothing_still_says_so() {
             .any(|l| l.split_whitespace().eq(["IOPS", "n/a"])),
         "{shown}"
     );
+    record.steps[0].slowest.clear();
+    record.steps[0].plan = serde_json::Value::Null;
+    record.steps[0].summary = "randtrim 4 KiB, depth 1; 1 in flight".to_owned();
+    let shown = render(&record, Format::Text, &Style::PLAIN);
+    assert!(
+        shown.lines().any(|l| l.trim() == "trim"),
+        "the summary helps where there is no plan: {shown}"
+    );
     record.steps[0].summary = String::new();
     let shown = render(&record, Format::Text, &Style::PLAIN);
     assert!(

@@ -1,8 +1,100 @@
-//! The command line: what goes out to the user, and with which exit code.
+//! The command line: its types, one file per verb, and what goes out to the user.
 
+pub mod args;
 pub mod completions;
 pub mod exit;
+mod job_flags;
 pub mod output;
+pub mod progress;
+mod progress_line;
 pub mod run;
 mod signals;
 mod terminal;
+mod version;
+
+pub use args::{Cli, RunArgs, Verb};
+pub use job_flags::{JobFlags, job_from_flags};
+
+use crate::record::Failure;
+use crate::report::Format;
+use crate::sys::standin;
+use crate::sysfs::Sysfs;
+use clap::CommandFactory;
+use exit::Exit;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Runs the program: the whole command line, the program's name first.
+pub fn main(args: &[OsString]) -> Exit {
+    match args::parse(args.iter().cloned()) {
+        Ok(cli) => verb(cli.verb),
+        Err(error) if error.use_stderr() => usage_error(&error, args),
+        // --help and --version.
+        Err(error) => handed_over(output::to_stdout(&error.render().to_string())),
+    }
+}
+
+fn verb(verb: Verb) -> Exit {
+    match verb {
+        // A device that never answers must not hold the command line: the work is done in a child.
+        Verb::Run(args) => Exit::of_code(standin::run(|| run::run(&args).code())),
+        Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
+            shell,
+            Cli::command(),
+        ))),
+        Verb::Man { dir } => manual(&dir),
+    }
+}
+
+/// clap's message on stderr as it is, or as a record on stdout where JSON was asked for.
+fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
+    if args::asks_for_json(args) {
+        let text = error.render().to_string();
+        let text = text.trim().trim_start_matches("error: ").to_owned();
+        let failure = Failure {
+            kind: "usage".to_owned(),
+            text,
+            next_step: String::new(),
+            exit_code: Exit::Usage.code(),
+        };
+        return run::refuse(None, Format::Json, &Sysfs::host(), failure);
+    }
+    // Nobody may be listening on stderr: that is no error.
+    let _ = error.print();
+    Exit::Usage
+}
+
+fn manual(dir: &Path) -> Exit {
+    let pages = completions::man_pages(Cli::command());
+    let written = pages.and_then(|pages| {
+        std::fs::create_dir_all(dir)?;
+        pages
+            .iter()
+            .try_for_each(|page| std::fs::write(dir.join(&page.file_name), &page.roff))
+    });
+    match written {
+        Ok(()) => Exit::Ok,
+        Err(error) => {
+            output::complain(&Failure {
+                kind: "output".to_owned(),
+                text: format!(
+                    "cannot write the manual pages into {}: {error}",
+                    dir.display()
+                ),
+                next_step: "name a folder you may write to".to_owned(),
+                exit_code: Exit::Failed.code(),
+            });
+            Exit::Failed
+        }
+    }
+}
+
+fn handed_over(result: Result<(), output::OutputError>) -> Exit {
+    match result {
+        Ok(()) => Exit::Ok,
+        Err(error) => {
+            output::complain(&error.failure());
+            error.exit()
+        }
+    }
+}

@@ -341,7 +341,11 @@ pub fn note(text: &str) {
 fn say(label: &str, sgr: &str, text: &str) {
     let mut stderr = io::stderr().lock();
     let color = terminal::is_colorful(&stderr);
-    let line = labelled(label, sgr, text, color);
+    let mut line = labelled(label, sgr, text, color);
+    if terminal::stderr_redraws() {
+        // A progress line may stand there.
+        line.insert_str(0, "\r\x1b[K");
+    }
     let _ = stderr.write_all(line.as_bytes());
     let _ = stderr.flush();
 }

@@ -2,7 +2,7 @@
 
 use super::exit::Exit;
 use super::output::{self, Output};
-use super::signals;
+use super::{RunArgs, job_from_flags, progress, signals};
 use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
@@ -11,21 +11,8 @@ use crate::session::{Observer, Opened, Session, SessionError, environment, tool,
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-
-/// What `run` is asked.
-#[derive(Debug)]
-pub struct RunRequest {
-    /// The job, flags merged in.
-    pub job: Result<Job, ConfigError>,
-    /// How the result is shown.
-    pub format: Format,
-    /// Where it goes; stdout for `None`.
-    pub output: Option<PathBuf>,
-    /// Show the plan, run nothing.
-    pub dry_run: bool,
-}
 
 /// Why a run did not come to a record of its own.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +23,8 @@ enum RunError {
     Session(#[from] SessionError),
     #[error("no device is named: give --device, or `device:` in the job file")]
     NoDevice,
+    #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
+    OutputIsDevice(String),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
     #[error("interrupted before anything was measured")]
@@ -45,7 +34,7 @@ enum RunError {
 impl RunError {
     fn failure(&self) -> Failure {
         let (kind, exit) = match self {
-            Self::Config(_) | Self::NoDevice => ("usage", Exit::Usage),
+            Self::Config(_) | Self::NoDevice | Self::OutputIsDevice(_) => ("usage", Exit::Usage),
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
             Self::Signals(_) => ("signals", Exit::Failed),
             Self::Interrupted => ("interrupted", Exit::Interrupted),
@@ -60,28 +49,36 @@ impl RunError {
 }
 
 /// Runs the verb; the exit code.
-pub fn run(request: RunRequest, observer: &mut dyn Observer) -> Exit {
+pub fn run(args: &RunArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(request.output.as_deref()) {
+    let output = match Output::open(args.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return refuse(None, request.format, &sysfs, error.failure()),
+        Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
-    match measure(request.job, request.dry_run, &sysfs, observer) {
-        Ok(Done::Record(record)) => {
-            let exit = Exit::of_record(&record);
-            if let Some(error) = &record.error {
-                output::complain(error);
-            }
-            match output.write_record(&record, request.format) {
-                Ok(()) => exit,
-                Err(error) => {
-                    output::complain(&error.failure());
-                    exit.and(error.exit())
-                }
-            }
+    let mut observer = progress::on_stderr(args.progress);
+    let done = measure(args, &output, &sysfs, observer.as_mut());
+    // Progress leaves its line before anything else is said.
+    drop(observer);
+    match done {
+        Ok(Done::Record(record)) => hand_over(&record, output, args.format),
+        Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
+        Err(error) => refuse(Some(output), args.format, &sysfs, error.failure()),
+    }
+}
+
+fn hand_over(record: &Record, output: Output, format: Format) -> Exit {
+    let exit = Exit::of_record(record);
+    let failures = record
+        .error
+        .iter()
+        .chain(record.steps.iter().flat_map(|step| &step.error));
+    failures.for_each(output::complain);
+    match output.write_record(record, format) {
+        Ok(()) => exit,
+        Err(error) => {
+            output::complain(&error.failure());
+            exit.and(error.exit())
         }
-        Ok(Done::Plan(plan)) => show_plan(&plan, output, request.format),
-        Err(error) => refuse(Some(output), request.format, &sysfs, error.failure()),
     }
 }
 
@@ -92,16 +89,19 @@ enum Done {
 }
 
 fn measure(
-    job: Result<Job, ConfigError>,
-    dry_run: bool,
+    args: &RunArgs,
+    output: &Output,
     sysfs: &Sysfs,
     observer: &mut dyn Observer,
 ) -> Result<Done, RunError> {
-    let job = job?;
-    job.check()?;
+    let file = args.job.as_deref().map(Job::load).transpose()?;
+    let job = job_from_flags(args, file)?;
     let names = job.device_names()?;
     if names.is_empty() {
         return Err(RunError::NoDevice);
+    }
+    if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
+        return Err(RunError::OutputIsDevice((*name).to_owned()));
     }
     let choice = job.backend_choice()?;
     let control = Arc::new(Control::default());
@@ -109,7 +109,7 @@ fn measure(
     let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
     let mut opened = Opened::open(&names, choice, false, sysfs)?;
     let plan = plan(&job, &opened.facts(), fresh_seed())?;
-    if dry_run {
+    if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }
     consent(&plan, &opened)?;
@@ -119,8 +119,16 @@ fn measure(
     let clock = MachineClock::new(sysfs);
     let is_sim = matches!(opened, Opened::Sim { .. });
     let first_cpu = allowed.cpus().last().copied();
-    let tool_cost_ns = first_cpu.filter(|_| !is_sim).and_then(|cpu| tool_cost_ns(&clock, cpu));
-    let session = Session { sysfs: sysfs.clone(), allowed, clock, control, tool_cost_ns };
+    let tool_cost_ns = first_cpu
+        .filter(|_| !is_sim)
+        .and_then(|cpu| tool_cost_ns(&clock, cpu));
+    let session = Session {
+        sysfs: sysfs.clone(),
+        allowed,
+        clock,
+        control,
+        tool_cost_ns,
+    };
     let record = steps(&session, &opened, &plan, observer)?;
     Ok(Done::Record(Box::new(record)))
 }
@@ -175,7 +183,9 @@ fn steps(
 
 /// A device that is gone or stuck will not do better in the next step.
 fn is_final(step: &Step) -> bool {
-    step.error.as_ref().is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
+    step.error
+        .as_ref()
+        .is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
 }
 
 fn worse(so_far: Outcome, step: &Step) -> Outcome {
@@ -217,7 +227,10 @@ fn reopen_for_writing(
 /// A seed that differs from run to run; it is in the record.
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 12
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        >> 12
 }
 
 fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
@@ -227,7 +240,9 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         }
         Format::Text | Format::Csv => describe(plan),
     };
-    plan.notes.iter().for_each(|note: &Warning| output::warn(note));
+    plan.notes
+        .iter()
+        .for_each(|note: &Warning| output::warn(note));
     match output.write(&text) {
         Ok(()) => Exit::Ok,
         Err(error) => {
@@ -246,8 +261,7 @@ pub fn refuse(output: Option<Output>, format: Format, sysfs: &Sysfs, failure: Fa
     }
     let clock = MachineClock::monotonic_raw(crate::sys::clock::WhyNotTsc::Unknown);
     let allowed = AllowedCpus::at_start().unwrap_or_else(|_| AllowedCpus::of(&[]));
-    let record =
-        output::failure_record(failure, tool(None), environment(sysfs, &clock, &allowed));
+    let record = output::failure_record(failure, tool(None), environment(sysfs, &clock, &allowed));
     let output = output.map_or_else(|| Output::open(None), Ok);
     match output.and_then(|output| output.write_record(&record, Format::Json)) {
         Ok(()) => exit,

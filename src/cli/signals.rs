@@ -16,16 +16,18 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let control = Arc::clone(control);
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for (number, _signal) in signals.forever().enumerate() {
-            if number == 0 {
-                control.stop(StopCause::Signal);
-                continue;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for (number, _signal) in signals.forever().enumerate() {
+                if number == 0 {
+                    control.stop(StopCause::Signal);
+                    continue;
+                }
+                control.stop(StopCause::Abort);
+                std::thread::sleep(LAST_WORDS);
+                std::process::exit(i32::from(super::exit::Exit::Interrupted.code()));
             }
-            control.stop(StopCause::Abort);
-            std::thread::sleep(LAST_WORDS);
-            std::process::exit(i32::from(super::exit::Exit::Interrupted.code()));
-        }
-    })?;
+        })?;
     Ok(())
 }

@@ -2,10 +2,36 @@
 
 use super::error::ConfigError;
 use super::intent::StepIntent;
-use super::place::Given;
+use super::key::{BATCH_KEYS, Key};
+use super::place::{At, Given, Place, Word};
+use super::schema::Keys;
 use crate::backend::Batch;
 use crate::workload::StreamSpec;
 use std::collections::BTreeMap;
+
+/// Reads `batch` as the flag gives it: `submit=32,complete_min=1,complete_max=32`, any of the three.
+///
+/// # Errors
+/// [`ConfigError::Value`] that names the parts.
+pub fn batch_from_text(text: &str) -> Result<Keys, ConfigError> {
+    let refuse = |why: String| ConfigError::Value {
+        place: Place::named(None, At::Flag, "batch"),
+        why: format!("{why}; allowed: submit=N,complete_min=N,complete_max=N or some of them"),
+    };
+    let mut keys = Keys::new();
+    for part in text.split(',') {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| refuse(format!("`{part}` is not name=number")))?;
+        let key = Key::of_batch(name)
+            .filter(|_| BATCH_KEYS.contains(&name))
+            .ok_or_else(|| refuse(format!("`{name}` is not a part of a batch")))?;
+        if keys.insert(key, Word::flag(value)).is_some() {
+            return Err(refuse(format!("`{name}` stands twice")));
+        }
+    }
+    Ok(keys)
+}
 
 /// Resolves `batch`. By default everything that is free is submitted, a poll waits for one, and takes
 /// all there is.

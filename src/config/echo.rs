@@ -1,6 +1,6 @@
 //! The plan as text and as JSON, every value resolved, in bytes and in blocks.
 
-use super::plan::{Plan, PlannedDevice, StepPlan};
+use super::plan::{Plan, PlannedDevice, StampChoice, StepPlan};
 use crate::units::{BlockSize, Blocks, Bytes, CpuList};
 use crate::workload::{Access, Arrival, DataPattern, Distribution, OpMix, StreamSpec};
 use std::fmt::Write as _;
@@ -16,6 +16,15 @@ pub(super) const fn rw_name(stream: &StreamSpec) -> &'static str {
         (Access::Random { .. }, OpMix::Write) => "randwrite",
         (Access::Random { .. }, OpMix::Trim) => "randtrim",
         (Access::Random { .. }, OpMix::ReadWrite { .. }) => "randrw",
+    }
+}
+
+/// `stamp` as a job would say it.
+pub(super) const fn stamp_name(stamp: StampChoice) -> &'static str {
+    match stamp {
+        StampChoice::Auto => "auto",
+        StampChoice::Exact => "exact",
+        StampChoice::Batch => "batch",
     }
 }
 
@@ -183,7 +192,7 @@ fn describe_step(text: &mut String, step: &StepPlan, devices: &[PlannedDevice]) 
         "  {} on {cpus}; grace {}; {errors}; stamp {}",
         counted(u64::from(step.reactors_count), "reactor"),
         limits.grace,
-        step.stamp.name()
+        stamp_name(step.stamp)
     );
     let batch = step.batch;
     let _ = writeln!(

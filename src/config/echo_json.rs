@@ -1,6 +1,6 @@
 //! The plan as JSON, for records and `--dry-run --format json`.
 
-use super::echo::{bytes_of, data_text, distribution_text, rw_name};
+use super::echo::{bytes_of, data_text, distribution_text, rw_name, stamp_name};
 use super::plan::{Plan, PlannedDevice, StepPlan};
 use crate::units::BlockSize;
 use crate::workload::{Access, Arrival, OpMix, StreamSpec};
@@ -58,7 +58,7 @@ pub fn step_json(step: &StepPlan, devices: &[PlannedDevice]) -> Value {
         "runtime_ns": step.limits.runtime.map(|time| time.0),
         "grace_ns": step.limits.grace.0,
         "max_errors_count": step.limits.max_errors,
-        "stamp": step.stamp.name(),
+        "stamp": stamp_name(step.stamp),
         "streams": streams,
     })
 }

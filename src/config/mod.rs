@@ -23,6 +23,7 @@ mod totals;
 mod value;
 mod yaml;
 
+pub use batch::batch_from_text;
 pub use echo::describe;
 pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};

@@ -5,7 +5,7 @@ use super::echo::summary;
 use super::error::ConfigError;
 use super::fit::{Fitted, Target, fit};
 use super::intent::{JobIntent, StepIntent, StreamIntent, Total};
-use super::place::{At, Place};
+use super::place::{At, Given, Place};
 use super::plan::{Limits, Plan, PlannedDevice, StepPlan};
 use super::resolve::resolve;
 use super::schema::Job;
@@ -13,7 +13,7 @@ use super::share;
 use super::totals::{Totals, totals_of};
 use crate::backend::DeviceFacts;
 use crate::record::Warning;
-use crate::workload::{Access, Arrival, Quota, Region, StreamSpec};
+use crate::workload::{Access, Arrival, Quota, Region, StreamSpec, stream_seed, stripes};
 
 /// Turns a job into a plan for these devices, in the order of `facts`. `seed_if_none` is the seed where
 /// the job names none.
@@ -40,9 +40,9 @@ fn plan_intent(
     let seed = intent.seed.unwrap_or(seed_if_none);
     let mut notes = Vec::new();
     let mut steps = Vec::with_capacity(intent.steps.len());
-    for (index, step) in (0_u64..).zip(&intent.steps) {
-        // A seed of the step's own is taken as it is, so that two steps can repeat each other.
-        let seed = step.seed.unwrap_or_else(|| share::seed(seed, index));
+    for (index, step) in (0_u32..).zip(&intent.steps) {
+        // With a seed of its own a step does not depend on its place: two steps can repeat each other.
+        let seed = step.seed.map_or((seed, index), |own| (own, 0));
         steps.push(plan_step(step, targets, seed, &mut notes)?);
     }
     Ok(Plan {
@@ -65,7 +65,7 @@ fn planned_device(target: &Target<'_>) -> PlannedDevice {
 fn plan_step(
     step: &StepIntent,
     targets: &[Target<'_>],
-    seed: u64,
+    (seed, step_index): (u64, u32),
     notes: &mut Vec<Warning>,
 ) -> Result<StepPlan, ConfigError> {
     let devices_count = targets.len() as u64;
@@ -78,7 +78,7 @@ fn plan_step(
     let mut streams = Vec::new();
     let mut reactor_of = Vec::new();
     let mut in_flight_count = 0_u64;
-    for (stream_index, stream) in (0_u64..).zip(&step.streams) {
+    for (stream_index, stream) in step.streams.iter().enumerate() {
         for (device_index, target) in (0_u64..).zip(targets) {
             let index = streams.len() as u64;
             let mut fitted = fit(stream, target, notes)?;
@@ -90,9 +90,10 @@ fn plan_step(
             reactor_of.push(u32::try_from(reactor).unwrap_or(u32::MAX));
             let device_index = u32::try_from(device_index).unwrap_or(u32::MAX);
             in_flight_count += u64::from(stream.depth);
+            let number = u32::try_from(index).unwrap_or(u32::MAX);
             streams.push(StreamSpec {
                 device_index,
-                seed: share::seed(seed, index),
+                seed: stream_seed(seed, step_index, number),
                 ..spec(stream, fitted, &totals, index, target)?
             });
         }
@@ -141,7 +142,7 @@ fn stripe(
     step: &StepIntent,
     stream: &StreamIntent,
     fitted: &Fitted,
-    index: u64,
+    index: usize,
     target: &Target<'_>,
 ) -> Result<Region, ConfigError> {
     let largest = fitted
@@ -150,9 +151,9 @@ fn stripe(
         .map(|size| size.blocks)
         .max()
         .unwrap_or(1);
-    let region = fitted.region;
-    let stripes = step.streams.len() as u64;
-    let (start, blocks) = share::stripe(region.blocks, stripes, index, u64::from(largest))
+    let count = step.streams_place.value;
+    stripes(fitted.region, count, largest)
+        .and_then(|list| list.get(index).copied())
         .ok_or_else(|| {
             let place = match &stream.size {
                 Some(given) => &given.place,
@@ -161,16 +162,12 @@ fn stripe(
             target.unfit(
                 place,
                 format!(
-                    "{stripes} sequential streams need a region of at least {} blocks, one request of {largest} blocks each; this one has {}",
-                    stripes.saturating_mul(u64::from(largest)),
-                    region.blocks
+                    "{count} sequential streams need a region of at least {} blocks, one request of {largest} blocks each; this one has {}",
+                    u64::from(count) * u64::from(largest),
+                    fitted.region.blocks
                 ),
             )
-        })?;
-    Ok(Region {
-        first_lba: region.first_lba + start,
-        blocks,
-    })
+        })
 }
 
 fn spec(
@@ -228,21 +225,10 @@ fn quota(
             format!("the share of one stream is {blocks} blocks, less than one request of {largest} blocks; use more"),
         ));
     }
-    let by_passes =
-        match &stream.passes {
-            None => None,
-            Some(given) => Some(fitted.region.blocks.checked_mul(given.value).ok_or_else(
-                || {
-                    target.unfit(
-                        &given.place,
-                        format!(
-                            "{} passes over {} blocks is more than 64 bits can count; use fewer",
-                            given.value, fitted.region.blocks
-                        ),
-                    )
-                },
-            )?),
-        };
+    let by_passes = match &stream.passes {
+        None => None,
+        Some(given) => Some(passes_blocks(given, stream, fitted, target)?),
+    };
     let blocks = match (by_size, by_passes) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -250,6 +236,32 @@ fn quota(
     Ok(Quota {
         ios: totals.number_ios(index),
         blocks,
+    })
+}
+
+/// Blocks of `passes` over the region. A sequential stream skips what is left at the end and holds no
+/// whole request: counting that would begin another pass.
+fn passes_blocks(
+    passes: &Given<u64>,
+    stream: &StreamIntent,
+    fitted: &Fitted,
+    target: &Target<'_>,
+) -> Result<u64, ConfigError> {
+    let pass = match (&stream.access, fitted.sizes.as_slice()) {
+        (Access::Sequential, [one]) => {
+            let request = u64::from(one.blocks);
+            fitted.region.blocks / request * request
+        }
+        _ => fitted.region.blocks,
+    };
+    pass.checked_mul(passes.value).ok_or_else(|| {
+        target.unfit(
+            &passes.place,
+            format!(
+                "{} passes over {pass} blocks are more than 64 bits can count; use fewer",
+                passes.value
+            ),
+        )
     })
 }
 

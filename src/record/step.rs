@@ -165,11 +165,13 @@ pub struct MixCheck {
 pub struct ReactorUse {
     /// The CPU it was pinned to; absent in simulated time.
     pub cpu: Option<u32>,
-    /// Share of the window spent in work: polls that found completions, and submissions.
-    pub busy_ratio: f64,
+    /// Share of the window spent in work: polls that found completions, and submissions. Absent in
+    /// simulated time, where work takes none.
+    pub busy_ratio: Option<f64>,
     /// That time per completed I/O; absent where none completed.
     pub busy_ns_per_io: Option<f64>,
-    /// How busy time was taken: `polls` (spinning) or `thread-cpu-time` (the reactor sleeps in the kernel).
+    /// How busy time was taken: `polls` (spinning), `thread-cpu-time` (the reactor sleeps in the kernel),
+    /// `none` (simulated).
     pub busy_source: String,
     /// Polls in the window.
     pub polls_count: u64,

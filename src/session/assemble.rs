@@ -33,13 +33,21 @@ struct Totals {
 
 #[allow(clippy::cast_precision_loss)]
 fn per_second(count: u64, window_ns: u64) -> f64 {
-    if window_ns == 0 { 0.0 } else { count as f64 * 1e9 / window_ns as f64 }
+    if window_ns == 0 {
+        0.0
+    } else {
+        count as f64 * 1e9 / window_ns as f64
+    }
 }
 
 impl Totals {
     #[allow(clippy::cast_precision_loss)]
     fn of(outcomes: &[ReactorOutcome]) -> Self {
-        let start_ns = outcomes.iter().map(|o| o.window_start_ns).min().unwrap_or(0);
+        let start_ns = outcomes
+            .iter()
+            .map(|o| o.window_start_ns)
+            .min()
+            .unwrap_or(0);
         let end_ns = outcomes.iter().map(|o| o.window_end_ns).max().unwrap_or(0);
         let window_ns = end_ns.saturating_sub(start_ns);
         let (mut errors, mut bound) = (ErrorTable::default(), StampBound::default());
@@ -51,8 +59,18 @@ impl Totals {
         }
         abandoned.sort_by_key(|io| std::cmp::Reverse(io.age_ns));
         let area: u128 = outcomes.iter().map(|o| o.in_flight_area_ns).sum();
-        let in_flight_mean = if window_ns == 0 { 0.0 } else { area as f64 / window_ns as f64 };
-        Self { window_ns, errors, bound, abandoned, in_flight_mean }
+        let in_flight_mean = if window_ns == 0 {
+            0.0
+        } else {
+            area as f64 / window_ns as f64
+        };
+        Self {
+            window_ns,
+            errors,
+            bound,
+            abandoned,
+            in_flight_mean,
+        }
     }
 }
 
@@ -64,8 +82,14 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     let directions = Op::ALL.map(|op| direction(op, &end, &totals));
     let streams = streams(facts.plan, &end.outcomes, &facts.devices, totals.window_ns);
     let mix = mix_checks(facts.plan, &end.outcomes, &facts.devices);
-    let mut warnings =
-        self_checks(&check_input(&facts, &end, &totals, &directions, &mix, submitted_count));
+    let mut warnings = self_checks(&check_input(
+        &facts,
+        &end,
+        &totals,
+        &directions,
+        &mix,
+        submitted_count,
+    ));
     warnings.extend(backlog_warning(&end.outcomes));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
     let [read, write, trim, flush] = directions;
@@ -90,9 +114,16 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         failed_count,
         abandoned_count: totals.abandoned.len() as u64,
         errors: totals.errors.tallies(),
-        stamp: Stamp { mode: stamp_mode(&end.outcomes), bound_ns: totals.bound.bound_ns() },
+        stamp: Stamp {
+            mode: stamp_mode(&end.outcomes),
+            bound_ns: totals.bound.bound_ns(),
+        },
         mix,
-        reactors: end.outcomes.iter().map(|o| reactor_use(o, totals.window_ns)).collect(),
+        reactors: end
+            .outcomes
+            .iter()
+            .map(|o| reactor_use(o, totals.window_ns))
+            .collect(),
         slowest: slowest(facts.plan, &end.outcomes, &facts.devices, totals.window_ns),
         streams,
         path: Vec::new(),
@@ -136,9 +167,16 @@ fn check_input(
     submitted_count: u64,
 ) -> CheckInput {
     let mut all = LatencyHistogram::new();
-    end.collected.latency.iter().for_each(|latency| all.merge(latency));
+    end.collected
+        .latency
+        .iter()
+        .for_each(|latency| all.merge(latency));
     let failed: u64 = end.outcomes.iter().map(|o| o.window_failed_count).sum();
-    let failed_sum: f64 = end.outcomes.iter().map(|o| o.window_failed_sum_ns as f64).sum();
+    let failed_sum: f64 = end
+        .outcomes
+        .iter()
+        .map(|o| o.window_failed_sum_ns as f64)
+        .sum();
     let ios_count = all.count() + failed;
     let sum = all.mean_ns().unwrap_or(0.0) * all.count() as f64 + failed_sum;
     CheckInput {
@@ -148,11 +186,20 @@ fn check_input(
         window_ns: totals.window_ns,
         in_flight_mean: totals.in_flight_mean,
         depth_count: facts.plan.streams.iter().map(|s| u64::from(s.depth)).sum(),
-        latencies: directions.iter().flatten().map(|d| d.latency_ns.clone()).collect(),
+        latencies: directions
+            .iter()
+            .flatten()
+            .map(|d| d.latency_ns.clone())
+            .collect(),
         mix: mix.to_vec(),
         mix_ios_count: submitted_count,
         outside_count: 0,
-        drain_max_ns: end.outcomes.iter().map(|o| o.drain_max_ns).max().unwrap_or(0),
+        drain_max_ns: end
+            .outcomes
+            .iter()
+            .map(|o| o.drain_max_ns)
+            .max()
+            .unwrap_or(0),
         tool_cost_ns: facts.tool_cost_ns,
         clock_drift_ppm: facts.clock_drift_ppm,
     }
@@ -176,7 +223,8 @@ fn backlog_warning(outcomes: &[ReactorOutcome]) -> Option<Warning> {
         text: format!(
             "{count} arrivals were still waiting at the end, the oldest for {oldest_ms:.1} ms: the device does not keep up with the rate"
         ),
-        next_step: "lower rate_iops, or raise iodepth if the device can take more at once".to_owned(),
+        next_step: "lower rate_iops, or raise iodepth if the device can take more at once"
+            .to_owned(),
     })
 }
 
@@ -186,13 +234,27 @@ fn failure(
     facts: &StepFacts<'_>,
     failed_count: u64,
 ) -> Option<Failure> {
-    let device = facts.devices.iter().map(|d| d.path.as_str()).collect::<Vec<_>>().join(", ");
+    let device = facts
+        .devices
+        .iter()
+        .map(|d| d.path.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     let make = |kind: &str, text: String, next_step: &str| {
-        Some(Failure { kind: kind.to_owned(), text, next_step: next_step.to_owned(), exit_code: 1 })
+        Some(Failure {
+            kind: kind.to_owned(),
+            text,
+            next_step: next_step.to_owned(),
+            exit_code: 1,
+        })
     };
     if let Some(status) = outcomes.iter().find_map(|o| o.gone) {
         let status = crate::measure::status_name(status);
-        return make("gone", format!("{device} is gone: {status}"), "look at the kernel's log");
+        return make(
+            "gone",
+            format!("{device} is gone: {status}"),
+            "look at the kernel's log",
+        );
     }
     if outcomes.iter().any(|o| o.stuck) {
         let oldest = totals.abandoned.first()?;
@@ -204,7 +266,11 @@ fn failure(
             oldest.io.op.name(),
             oldest.io.lba
         );
-        return make("stuck", text, "look at the kernel's log; raise grace if the device is merely slow");
+        return make(
+            "stuck",
+            text,
+            "look at the kernel's log; raise grace if the device is merely slow",
+        );
     }
     if outcomes.iter().any(|o| o.cause == StopCause::ErrorLimit) {
         let text = format!("{device}: stopped after {failed_count} failed I/Os (max_errors)");
@@ -218,8 +284,7 @@ fn failure(
 }
 
 fn outcome(outcomes: &[ReactorOutcome], error: Option<&Failure>) -> Outcome {
-    let signalled =
-        |o: &ReactorOutcome| matches!(o.cause, StopCause::Signal | StopCause::Abort);
+    let signalled = |o: &ReactorOutcome| matches!(o.cause, StopCause::Signal | StopCause::Abort);
     if outcomes.iter().any(signalled) {
         Outcome::Interrupted
     } else if error.is_some() {
@@ -239,7 +304,11 @@ fn stamp_mode(outcomes: &[ReactorOutcome]) -> StampMode {
 
 /// Depth in the devices and above them. I/Os beyond what a device holds wait in software.
 fn depth(plan: &StepPlan, devices: &[DeviceFacts], in_flight_mean: f64) -> Depth {
-    let asked_count = plan.streams.iter().map(|stream| u64::from(stream.depth)).sum();
+    let asked_count = plan
+        .streams
+        .iter()
+        .map(|stream| u64::from(stream.depth))
+        .sum();
     let mut held_count = Some(0_u64);
     for (index, device) in (0_u32..).zip(devices) {
         let asked: u64 = plan
@@ -264,12 +333,18 @@ fn depth(plan: &StepPlan, devices: &[DeviceFacts], in_flight_mean: f64) -> Depth
 #[allow(clippy::cast_precision_loss)]
 fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
     let ios_count: u64 = outcome.streams.iter().map(ios_of).sum();
+    let real = outcome.cpu.is_some();
     let busy_ns = outcome.busy_ns as f64;
+    let source = match (real, outcome.busy_is_cpu_time) {
+        (false, _) => "none",
+        (true, true) => "thread-cpu-time",
+        (true, false) => "polls",
+    };
     ReactorUse {
         cpu: outcome.cpu,
-        busy_ratio: if window_ns == 0 { 0.0 } else { busy_ns / window_ns as f64 },
-        busy_ns_per_io: (ios_count > 0).then(|| busy_ns / ios_count as f64),
-        busy_source: if outcome.busy_is_cpu_time { "thread-cpu-time" } else { "polls" }.to_owned(),
+        busy_ratio: (real && window_ns > 0).then(|| busy_ns / window_ns as f64),
+        busy_ns_per_io: (real && ios_count > 0).then(|| busy_ns / ios_count as f64),
+        busy_source: source.to_owned(),
         polls_count: outcome.polls_count,
         ios_count,
     }
@@ -288,11 +363,15 @@ fn streams(
 ) -> Vec<StreamUse> {
     let mut list: Vec<StreamUse> = outcomes
         .iter()
-        .flat_map(|outcome| outcome.streams.iter().map(move |stream| (outcome.index, stream)))
+        .flat_map(|outcome| {
+            outcome
+                .streams
+                .iter()
+                .map(move |stream| (outcome.index, stream))
+        })
         .map(|(reactor_index, stream)| {
             let spec = &plan.streams[stream.index as usize];
-            let block_bytes =
-                u64::from(devices[spec.device_index as usize].logical_block.bytes());
+            let block_bytes = u64::from(devices[spec.device_index as usize].logical_block.bytes());
             let ops = &stream.tally.ops;
             let ios_count = ios_of(stream);
             let bytes_count = ops.iter().map(|op| op.blocks_count).sum::<u64>() * block_bytes;
@@ -355,7 +434,9 @@ fn slowest(
 
 fn poll_gaps(outcomes: &[ReactorOutcome]) -> Vec<crate::record::PollGap> {
     let mut gaps = Gaps::default();
-    outcomes.iter().for_each(|outcome| gaps.merge(&outcome.gaps));
+    outcomes
+        .iter()
+        .for_each(|outcome| gaps.merge(&outcome.gaps));
     gaps.buckets()
 }
 

@@ -23,10 +23,19 @@ pub fn tool_cost_ns(clock: &MachineClock, cpu: u32) -> Option<f64> {
     let stream = StreamSpec {
         device_index: 0,
         ops: OpMix::Read,
-        access: Access::Random { distribution: Distribution::Uniform, random_pct: 100.0 },
-        sizes: vec![SizeShare { blocks: 8, share_pct: 100.0 }],
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+            random_pct: 100.0,
+        },
+        sizes: vec![SizeShare {
+            blocks: 8,
+            share_pct: 100.0,
+        }],
         align_blocks: 8,
-        region: Region { first_lba: 0, blocks: 1 << 31 },
+        region: Region {
+            first_lba: 0,
+            blocks: 1 << 31,
+        },
         depth: DEPTH,
         arrival: Arrival::Closed,
         flush_every: None,
@@ -43,7 +52,11 @@ pub fn tool_cost_ns(clock: &MachineClock, cpu: u32) -> Option<f64> {
             step_streams_count: 1,
             block_bytes: 512,
         }],
-        batch: Batch { submit: DEPTH, complete_min: 1, complete_max: BATCH },
+        batch: Batch {
+            submit: DEPTH,
+            complete_min: 1,
+            complete_max: BATCH,
+        },
         ramp_ns: RUNTIME_NS / 10,
         runtime_ns: Some(RUNTIME_NS),
         grace_ns: RUNTIME_NS,
@@ -53,6 +66,11 @@ pub fn tool_cost_ns(clock: &MachineClock, cpu: u32) -> Option<f64> {
     let control = Arc::new(Control::default());
     let end = run_team(&devices, &[setup], clock, &control, &mut |_| {}).ok()?;
     let outcome = end.outcomes.first()?;
-    let ios_count: u64 = end.collected.latency.iter().map(|latency| latency.count()).sum();
+    let ios_count: u64 = end
+        .collected
+        .latency
+        .iter()
+        .map(|latency| latency.count())
+        .sum();
     (ios_count > 0).then(|| outcome.busy_ns as f64 / ios_count as f64)
 }

@@ -11,7 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn tool(cost_ns_per_io: Option<f64>) -> Tool {
     Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: option_env!("LANEMARK_GIT_COMMIT").unwrap_or("unknown").to_owned(),
+        git_commit: option_env!("LANEMARK_GIT_COMMIT")
+            .unwrap_or("unknown")
+            .to_owned(),
         spdk_version: option_env!("LANEMARK_SPDK_VERSION").map(str::to_owned),
         cost_ns_per_io,
     }
@@ -26,13 +28,15 @@ pub fn environment(sysfs: &Sysfs, clock: &MachineClock, allowed: &AllowedCpus) -
     Environment {
         kernel: kernel_release(),
         cpu: cpu_model(sysfs).unwrap_or_else(|| "unknown".to_owned()),
-        cpus_allowed: crate::units::CpuList::new(allowed.cpus()).to_string(),
+        cpus_allowed: crate::units::CpuList(allowed.cpus().to_vec()).to_string(),
         governor: text(governor.as_str()),
         clocksource: text("devices/system/clocksource/clocksource0/current_clocksource"),
         clock: clock.kind().to_owned(),
         clock_hz: clock.hz(),
         smt: text("devices/system/cpu/smt/active").map(|active| active == "1"),
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        started_unix_s: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |t| t.as_secs()),
     }
 }
 

@@ -55,18 +55,33 @@ fn shares_of(spec: &StreamSpec, generator: &Generator, block_bytes: u64) -> Vec<
     let mut shares = Vec::new();
     if let OpMix::ReadWrite { read_pct } = spec.ops {
         let got_count = ops[Op::Read as usize];
-        shares.push(Share { name: "read".to_owned(), asked_pct: read_pct, got_count, all_count });
+        shares.push(Share {
+            name: "read".to_owned(),
+            asked_pct: read_pct,
+            got_count,
+            all_count,
+        });
     }
     if let Access::Random { random_pct, .. } = spec.access
         && random_pct < 100.0
     {
         let got_count = generator.random_count();
-        shares.push(Share { name: "random".to_owned(), asked_pct: random_pct, got_count, all_count });
+        shares.push(Share {
+            name: "random".to_owned(),
+            asked_pct: random_pct,
+            got_count,
+            all_count,
+        });
     }
     if spec.sizes.len() > 1 {
         for (size, got_count) in spec.sizes.iter().zip(generator.size_counts()) {
             let name = format!("bs {}", Bytes(u64::from(size.blocks) * block_bytes));
-            shares.push(Share { name, asked_pct: size.share_pct, got_count, all_count });
+            shares.push(Share {
+                name,
+                asked_pct: size.share_pct,
+                got_count,
+                all_count,
+            });
         }
     }
     shares

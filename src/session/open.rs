@@ -40,14 +40,18 @@ enum Named<'a> {
     Null(&'a str),
     Sim(&'a str),
     Scratch(&'a str),
-    Path(&'a str),
+    Path,
 }
 
 impl<'a> Named<'a> {
     fn of(name: &'a str) -> Self {
         let after = |word: &str| {
             let rest = name.strip_prefix(word)?;
-            if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }
+            if rest.is_empty() {
+                Some("")
+            } else {
+                rest.strip_prefix(':')
+            }
         };
         if let Some(rest) = after("null") {
             Self::Null(rest)
@@ -56,7 +60,7 @@ impl<'a> Named<'a> {
         } else if let Some(rest) = after("scratch") {
             Self::Scratch(rest)
         } else {
-            Self::Path(name)
+            Self::Path
         }
     }
 
@@ -65,7 +69,7 @@ impl<'a> Named<'a> {
         match self {
             Self::Null(_) => &[BackendChoice::Null],
             Self::Sim(_) => &[BackendChoice::Sim],
-            Self::Scratch(_) | Self::Path(_) => &[BackendChoice::Uring],
+            Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
         }
     }
 }
@@ -114,13 +118,25 @@ impl Opened {
     #[must_use]
     pub fn backend_use(&self) -> BackendUse {
         let (name, reason, features) = match self {
-            Self::Null(devices) => ("null", "named by the device".to_owned(), features_of(devices)),
-            Self::Sim { devices, .. } => {
-                ("sim", "named by the device".to_owned(), features_of(devices))
-            }
-            Self::Uring { devices, reason, .. } => ("uring", reason.clone(), features_of(devices)),
+            Self::Null(devices) => (
+                "null",
+                "named by the device".to_owned(),
+                features_of(devices),
+            ),
+            Self::Sim { devices, .. } => (
+                "sim",
+                "named by the device".to_owned(),
+                features_of(devices),
+            ),
+            Self::Uring {
+                devices, reason, ..
+            } => ("uring", reason.clone(), features_of(devices)),
         };
-        BackendUse { name: name.to_owned(), reason, features }
+        BackendUse {
+            name: name.to_owned(),
+            reason,
+            features,
+        }
     }
 
     /// Whether it is the device that prices the engine.
@@ -131,7 +147,10 @@ impl Opened {
 }
 
 fn facts_of<D: Device>(devices: &[D]) -> Vec<DeviceFacts> {
-    devices.iter().map(|device| device.facts().clone()).collect()
+    devices
+        .iter()
+        .map(|device| device.facts().clone())
+        .collect()
 }
 
 fn features_of<D: Device>(devices: &[D]) -> Vec<String> {
@@ -208,23 +227,36 @@ fn open_uring(
     for name in names {
         if let Named::Scratch(rest) = Named::of(name) {
             let file = Scratch::parse(rest)?.make(sysfs)?;
-            let options = UringOptions { writes: true, ..UringOptions::default() };
-            let device = UringDevice::open_at(sysfs, file.path(), options)?.own_scratch();
-            devices.push(device.named(name));
+            let options = UringOptions {
+                writes: true,
+                ..UringOptions::default()
+            };
+            let device = UringDevice::open_at(sysfs, file.path(), options)?;
+            devices.push(device.own_scratch(name));
             scratch.push(file);
         } else {
-            let options = UringOptions { writes, ..UringOptions::default() };
+            let options = UringOptions {
+                writes,
+                ..UringOptions::default()
+            };
             devices.push(UringDevice::open_at(sysfs, Path::new(name), options)?);
         }
     }
     let reason = if choice == BackendChoice::Uring {
         "asked for".to_owned()
-    } else if devices.iter().all(|device| device.facts().kind == crate::backend::DeviceKind::File) {
+    } else if devices
+        .iter()
+        .all(|device| device.facts().kind == crate::backend::DeviceKind::File)
+    {
         "auto: a regular file".to_owned()
     } else {
         format!("auto: {}", spdk_absent())
     };
-    Ok(Opened::Uring { devices, reason, scratch })
+    Ok(Opened::Uring {
+        devices,
+        reason,
+        scratch,
+    })
 }
 
 /// Why SPDK was not taken.

@@ -21,12 +21,18 @@ pub fn place(
         if step.cpus.len() >= wanted {
             return Ok(step.cpus[..wanted].to_vec());
         }
-        return Err(SessionError::TooFewCpus { wanted, got: step.cpus.len() });
+        return Err(SessionError::TooFewCpus {
+            wanted,
+            got: step.cpus.len(),
+        });
     }
     let siblings = sibling_groups(sysfs, allowed.cpus());
     let chosen = choose_cpus(allowed.cpus(), &siblings, None, wanted);
     if chosen.len() < wanted {
-        return Err(SessionError::TooFewCpus { wanted, got: chosen.len() });
+        return Err(SessionError::TooFewCpus {
+            wanted,
+            got: chosen.len(),
+        });
     }
     Ok(chosen)
 }

@@ -39,11 +39,16 @@ impl Scratch {
             backend: "uring",
             why: "write scratch, or scratch:size=1G,dir=FOLDER (1 MiB at least)".to_owned(),
         };
-        let mut spec = ScratchSpec { size: Bytes(DEFAULT_BYTES), dir: PathBuf::from(".") };
+        let mut spec = ScratchSpec {
+            size: Bytes(DEFAULT_BYTES),
+            dir: PathBuf::from("."),
+        };
         for part in text.split(',').filter(|part| !part.is_empty()) {
             match part.split_once('=').ok_or_else(refuse)? {
                 ("size", size) => match parse_size(size) {
-                    Ok(SizeSpec::Bytes(bytes)) if bytes.0 >= CHUNK_BYTES as u64 => spec.size = bytes,
+                    Ok(SizeSpec::Bytes(bytes)) if bytes.0 >= CHUNK_BYTES as u64 => {
+                        spec.size = bytes
+                    }
                     _ => return Err(refuse()),
                 },
                 ("dir", dir) => spec.dir = PathBuf::from(dir),
@@ -89,6 +94,10 @@ impl ScratchSpec {
         }
         file.sync_all().map_err(fail)?;
         let path = sysfs.proc(format!("self/fd/{}", file.as_raw_fd()));
-        Ok(Scratch { _file: file, path, dir: self.dir })
+        Ok(Scratch {
+            _file: file,
+            path,
+            dir: self.dir,
+        })
     }
 }

@@ -60,7 +60,11 @@ impl Session {
                 devices: facts,
                 backend: opened.backend_use(),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
-                clock_drift_ppm: if is_real { self.clock.drift_check().ppm } else { 0.0 },
+                clock_drift_ppm: if is_real {
+                    self.clock.drift_check().ppm
+                } else {
+                    0.0
+                },
             },
             end,
         );
@@ -78,7 +82,9 @@ impl Session {
         let control = &self.control;
         Ok(match opened {
             Opened::Null(devices) => run_team(devices, setups, &self.clock, control, watch)?,
-            Opened::Uring { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
+            Opened::Uring { devices, .. } => {
+                run_team(devices, setups, &self.clock, control, watch)?
+            }
             Opened::Sim { devices, clock } => {
                 run_virtual_team(devices, setups, clock, control, watch)?
             }
@@ -92,14 +98,14 @@ fn setups(plan: &StepPlan, devices: &[DeviceFacts], cpus: &[u32]) -> Vec<Reactor
     (0..plan.reactors_count)
         .map(|index| {
             let own = (0_u32..).zip(&plan.streams).zip(&plan.reactor_of);
-            let streams = own.filter(|(_, reactor)| **reactor == index).map(|((number, spec), _)| {
-                StreamSetup {
-                    spec: spec.clone(),
-                    index: number,
-                    step_streams_count: streams_count,
-                    block_bytes: devices[spec.device_index as usize].logical_block.bytes(),
-                }
-            });
+            let streams =
+                own.filter(|(_, reactor)| **reactor == index)
+                    .map(|((number, spec), _)| StreamSetup {
+                        spec: spec.clone(),
+                        index: number,
+                        step_streams_count: streams_count,
+                        block_bytes: devices[spec.device_index as usize].logical_block.bytes(),
+                    });
             ReactorSetup {
                 index,
                 cpu: cpus.get(index as usize).copied(),

@@ -29,7 +29,15 @@ impl<'a> Watch<'a> {
         observer: &'a mut dyn Observer,
     ) -> Self {
         let started = Instant::now();
-        Self { plan, numbers, control, observer, started, told: None, seconds_told: 0 }
+        Self {
+            plan,
+            numbers,
+            control,
+            observer,
+            started,
+            told: None,
+            seconds_told: 0,
+        }
     }
 
     /// Tells the observer when a second is complete, or half a second has passed.
@@ -48,7 +56,9 @@ impl<'a> Watch<'a> {
     fn snapshot(&self, second: Option<&Second>) -> Snapshot {
         let elapsed_s = self.started.elapsed().as_secs_f64();
         let limits = &self.plan.limits;
-        let total_s = limits.runtime.map(|runtime| limits.ramp.as_s() + runtime.as_s());
+        let total_s = limits
+            .runtime
+            .map(|runtime| limits.ramp.as_s() + runtime.as_s());
         let stopping = self.control.cause() != StopCause::None;
         let phase = match total_s {
             _ if stopping => Phase::Drain,
@@ -56,7 +66,12 @@ impl<'a> Watch<'a> {
             _ if elapsed_s < limits.ramp.as_s() => Phase::Ramp,
             _ => Phase::Measure,
         };
-        let directions = || second.into_iter().flat_map(|s| [&s.read, &s.write, &s.trim]).flatten();
+        let directions = || {
+            second
+                .into_iter()
+                .flat_map(|s| [&s.read, &s.write, &s.trim])
+                .flatten()
+        };
         Snapshot {
             step: self.plan.name.clone(),
             step_number: self.numbers.0,

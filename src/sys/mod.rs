@@ -11,6 +11,7 @@ mod mapping;
 pub mod ring;
 mod ring_kinds;
 pub mod slots;
+pub mod standin;
 mod uapi;
 
 use crate::errno::Errno;

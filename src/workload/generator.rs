@@ -21,21 +21,36 @@ use crate::request::{Io, Op};
 /// - The stream ends when its I/Os are used up, or before the first I/O that would exceed its blocks.
 #[derive(Debug, Clone)]
 pub struct Generator {
+    /// Set where only the place varies: then nothing else is looked at on the way.
+    plain: Option<Plain>,
     first_lba: u64,
     region_blocks: u64,
     /// Where the next sequential I/O starts, in blocks from `first_lba`.
     cursor_blocks: u64,
-    ios_left: u64,
+    issued_count: u64,
+    /// The stream ends when `issued_count` has come to this.
+    ios_max: u64,
     blocks_left: u64,
     ops: [Op; 2],
     op: Choice,
+    /// Of the issued, those of the second of `ops`.
+    second_op_count: u64,
     sizes: Vec<Size>,
     size: Choice,
     order: Order,
-    flush: Flush,
-    op_counts: [u64; Op::COUNT],
-    random_count: u64,
-    sequential_count: u64,
+    /// Of the issued, those that `Order::Mixed` put at random.
+    mixed_random_count: u64,
+    flush_every: Option<u32>,
+    writes_since_flush: u32,
+    flushes_count: u64,
+}
+
+/// The one size and operation of a stream without mixes and flushes.
+#[derive(Debug, Clone, Copy)]
+struct Plain {
+    blocks: u32,
+    size_index: u32,
+    op: Op,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,13 +67,6 @@ enum Order {
     Mixed(Positions, Choice),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Flush {
-    /// Writes between two flushes.
-    every: Option<u32>,
-    writes: u32,
-}
-
 impl Generator {
     /// Prepares everything the stream needs.
     ///
@@ -70,14 +78,17 @@ impl Generator {
         check(spec);
         let (ops, op) = ops(spec);
         let shares: Vec<f64> = spec.sizes.iter().map(|size| size.share_pct).collect();
-        Self {
+        let mut generator = Self {
+            plain: None,
             first_lba: spec.region.first_lba,
             region_blocks: spec.region.blocks,
             cursor_blocks: 0,
-            ios_left: spec.quota.ios.unwrap_or(u64::MAX),
+            issued_count: 0,
+            ios_max: spec.quota.ios.unwrap_or(u64::MAX),
             blocks_left: spec.quota.blocks.unwrap_or(u64::MAX),
             ops,
             op,
+            second_op_count: 0,
             sizes: (spec.sizes.iter())
                 .map(|size| Size {
                     blocks: size.blocks,
@@ -86,68 +97,132 @@ impl Generator {
                 .collect(),
             size: Choice::new(&shares, spec.seed, Purpose::Sizes),
             order: order(spec),
-            flush: Flush {
-                every: spec.flush_every.filter(|&every| every > 0),
-                writes: 0,
-            },
-            op_counts: [0; Op::COUNT],
-            random_count: 0,
-            sequential_count: 0,
+            mixed_random_count: 0,
+            flush_every: spec.flush_every.filter(|&every| every > 0),
+            writes_since_flush: 0,
+            flushes_count: 0,
+        };
+        generator.find_plain();
+        generator
+    }
+
+    fn find_plain(&mut self) {
+        let (Choice::Only(op), Choice::Only(size_index)) = (&self.op, &self.size) else {
+            return;
+        };
+        if self.flush_every.is_some() || matches!(self.order, Order::Mixed(..)) {
+            return;
         }
+        let blocks = self.sizes[*size_index].blocks;
+        self.ios_max = self.ios_max.min(self.blocks_left / u64::from(blocks));
+        self.plain = Some(Plain {
+            blocks,
+            size_index: *size_index as u32,
+            op: self.ops[*op],
+        });
     }
 
     /// I/Os given out so far of each operation, by `Op as usize`; flushes included.
     #[must_use]
     pub const fn op_counts(&self) -> [u64; Op::COUNT] {
-        self.op_counts
+        let mut counts = [0; Op::COUNT];
+        if let Some(plain) = self.plain {
+            counts[plain.op as usize] = self.issued_count;
+            return counts;
+        }
+        counts[self.ops[0] as usize] = self.issued_count - self.second_op_count;
+        counts[self.ops[1] as usize] += self.second_op_count;
+        counts[Op::Flush as usize] = self.flushes_count;
+        counts
     }
 
     /// I/Os given out so far of each size, in the order of [`StreamSpec::sizes`].
     pub fn size_counts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.sizes.iter().map(|size| size.issued_count)
+        self.sizes
+            .iter()
+            .enumerate()
+            .map(|(index, size)| match self.plain {
+                Some(plain) if plain.size_index as usize == index => self.issued_count,
+                _ => size.issued_count,
+            })
     }
 
     /// I/Os given out so far at a random place.
     #[must_use]
     pub const fn random_count(&self) -> u64 {
-        self.random_count
+        match self.order {
+            Order::Sequential => 0,
+            Order::Random(_) => self.issued_count,
+            Order::Mixed(..) => self.mixed_random_count,
+        }
     }
 
     /// I/Os given out so far that followed on the one before.
     #[must_use]
     pub const fn sequential_count(&self) -> u64 {
-        self.sequential_count
+        self.issued_count - self.random_count()
     }
 
-    #[inline]
-    fn start(&mut self, size_index: usize, blocks: u64) -> u64 {
-        let random = match &mut self.order {
-            Order::Sequential => None,
-            Order::Random(positions) => Some(positions),
-            Order::Mixed(positions, choice) => (choice.draw() == 0).then_some(positions),
-        };
-        if let Some(positions) = random {
-            self.random_count += 1;
-            return positions.draw(size_index);
+    /// The next I/O of a stream with mixes or flushes. Out of line, so that the short way stays short.
+    #[inline(never)]
+    fn next_mixed(&mut self) -> Option<Io> {
+        if (self.flush_every).is_some_and(|every| self.writes_since_flush >= every) {
+            self.writes_since_flush = 0;
+            self.flushes_count += 1;
+            return Some(Io::FLUSH);
         }
-        self.sequential_count += 1;
-        if blocks > self.region_blocks - self.cursor_blocks {
+        if self.issued_count >= self.ios_max {
+            return None;
+        }
+        let size_index = self.size.draw();
+        let size = &mut self.sizes[size_index];
+        let blocks = size.blocks;
+        let Some(blocks_left) = self.blocks_left.checked_sub(u64::from(blocks)) else {
+            self.ios_max = self.issued_count;
+            return None;
+        };
+        self.blocks_left = blocks_left;
+        size.issued_count += 1;
+        self.issued_count += 1;
+        let kind = self.op.draw();
+        self.second_op_count += kind as u64;
+        let op = self.ops[kind];
+        self.writes_since_flush = self
+            .writes_since_flush
+            .wrapping_add(u32::from(op == Op::Write));
+        let start = match &mut self.order {
+            Order::Sequential => self.follow(blocks),
+            Order::Random(positions) => positions.draw(size_index),
+            Order::Mixed(positions, choice) => {
+                if choice.draw() == 0 {
+                    self.mixed_random_count += 1;
+                    positions.draw(size_index)
+                } else {
+                    self.follow(blocks)
+                }
+            }
+        };
+        Some(self.io(start, blocks, op))
+    }
+
+    /// Where a sequential I/O starts, in blocks of the region.
+    #[inline]
+    const fn follow(&self, blocks: u32) -> u64 {
+        if blocks as u64 > self.region_blocks - self.cursor_blocks {
             return 0;
         }
         self.cursor_blocks
     }
 
     #[inline]
-    fn flush_is_due(&mut self) -> bool {
-        let due = self
-            .flush
-            .every
-            .is_some_and(|every| self.flush.writes >= every);
-        if due {
-            self.flush.writes = 0;
-            self.op_counts[Op::Flush as usize] += 1;
+    fn io(&mut self, start: u64, blocks: u32, op: Op) -> Io {
+        self.cursor_blocks = start + u64::from(blocks);
+        debug_assert!(self.cursor_blocks <= self.region_blocks, "left the region");
+        Io {
+            lba: self.first_lba + start,
+            blocks,
+            op,
         }
-        due
     }
 }
 
@@ -157,33 +232,20 @@ impl Iterator for Generator {
 
     #[inline]
     fn next(&mut self) -> Option<Io> {
-        if self.flush_is_due() {
-            return Some(Io::FLUSH);
-        }
-        if self.ios_left == 0 {
+        let Some(plain) = self.plain else {
+            return self.next_mixed();
+        };
+        if self.issued_count >= self.ios_max {
             return None;
         }
-        let size_index = self.size.draw();
-        let size = &mut self.sizes[size_index];
-        let blocks = u64::from(size.blocks);
-        if blocks > self.blocks_left {
-            self.ios_left = 0;
-            return None;
-        }
-        size.issued_count += 1;
-        self.ios_left -= 1;
-        self.blocks_left -= blocks;
-        let op = self.ops[self.op.draw()];
-        self.op_counts[op as usize] += 1;
-        self.flush.writes += u32::from(op == Op::Write);
-        let start = self.start(size_index, blocks);
-        debug_assert!(start + blocks <= self.region_blocks, "left the region");
-        self.cursor_blocks = start + blocks;
-        Some(Io {
-            lba: self.first_lba + start,
-            blocks: blocks as u32,
-            op,
-        })
+        self.issued_count += 1;
+        let start = match &mut self.order {
+            Order::Random(positions) | Order::Mixed(positions, _) => {
+                positions.draw(plain.size_index as usize)
+            }
+            Order::Sequential => self.follow(plain.blocks),
+        };
+        Some(self.io(start, plain.blocks, plain.op))
     }
 }
 

@@ -85,9 +85,20 @@ impl Positions {
     /// The next start for a request of the size at `size_index`.
     #[inline]
     pub(super) fn draw(&mut self, size_index: usize) -> u64 {
+        let start = if let Picker::Uniform = self.picker {
+            self.random.below(self.starts[size_index])
+        } else {
+            self.draw_skewed(size_index)
+        };
+        start * self.align_blocks
+    }
+
+    /// Out of line: the logarithms in here would cost the uniform draw a large stack frame.
+    #[inline(never)]
+    fn draw_skewed(&mut self, size_index: usize) -> u64 {
         let starts = self.starts[size_index];
         let random = &mut self.random;
-        let start = match &mut self.picker {
+        match &mut self.picker {
             Picker::Uniform => random.below(starts),
             Picker::Zipf(zipf, permutation) => fitting(random, starts, |random| {
                 Some(permutation.place(zipf.draw(random)))
@@ -110,8 +121,7 @@ impl Positions {
                 let span = spans[size_index * *zones_count + choice.draw()];
                 span.first + random.below(span.count)
             }
-        };
-        start * self.align_blocks
+        }
     }
 }
 

@@ -85,10 +85,11 @@ impl UringDevice {
         })
     }
 
-    /// Marks the file as one that lanemark made itself.
+    /// Marks the file as one that lanemark made itself, known to the user by this name.
     #[must_use]
-    pub fn own_scratch(mut self) -> Self {
+    pub fn own_scratch(mut self, name: &str) -> Self {
         self.facts.own_scratch = true;
+        name.clone_into(&mut self.facts.path);
         self
     }
 

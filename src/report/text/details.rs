@@ -143,7 +143,7 @@ fn reactors(reactors: &[ReactorUse]) -> Vec<Row> {
         .collect();
     let rest = reactors.get(REACTORS_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
-        let shares = || rest.iter().map(|reactor| reactor.busy_ratio);
+        let shares = || rest.iter().filter_map(|reactor| reactor.busy_ratio);
         rows.push(Row::new(
             "",
             format!(
@@ -158,9 +158,9 @@ fn reactors(reactors: &[ReactorUse]) -> Vec<Row> {
 }
 
 fn reactor_text(reactor: &ReactorUse) -> String {
-    let cpu = reactor
-        .cpu
-        .map_or("simulated".to_owned(), |cpu| format!("CPU {cpu}"));
+    let (Some(cpu), Some(busy_ratio)) = (reactor.cpu, reactor.busy_ratio) else {
+        return "simulated: work takes no time".to_owned();
+    };
     let cost = reactor
         .busy_ns_per_io
         .map_or(NOT_AVAILABLE.to_owned(), show::time);
@@ -169,8 +169,8 @@ fn reactor_text(reactor: &ReactorUse) -> String {
         other => other,
     };
     printable(&format!(
-        "{cpu}: busy {}, {cost} per I/O (by {source})",
-        show::share(reactor.busy_ratio)
+        "CPU {cpu}: busy {}, {cost} per I/O (by {source})",
+        show::share(busy_ratio)
     ))
 }
 

@@ -1,0 +1,221 @@
+//! The command line as types. Parsing has no side effects; values of job keys stay texts and are read by
+//! the code that reads job files, so that messages agree.
+
+use super::job_flags::JobFlags;
+use super::progress::Mode;
+use crate::report::Format;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Measure what a block device can really do, and what limits it.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "lanemark",
+    version = super::version::SHORT,
+    long_version = super::version::long(),
+    arg_required_else_help = true,
+    after_help = "Reading is the default: nothing is written to a device unless --allow-write names it.\nExit codes: 0 ok, 1 I/O or run error, 2 usage or job file, 3 refused by the guard, 4 data mismatch, 5 criterion not met, 130 interrupted."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Verb {
+    /// Run one job: a YAML file, flags, or both
+    ///
+    /// Every key of a job file is also a flag of the same name; flags override the file in every step and
+    /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
+    Run(Box<RunArgs>),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Into this folder
+        dir: PathBuf,
+    },
+}
+
+const RUN_EXAMPLES: &str = "Examples:
+  lanemark run --device /dev/nvme0n1 --rw randread --bs 4k --iodepth 32
+      4 KiB random reads, 32 in flight, 10 seconds
+  lanemark run configs/latency-depth1.yaml --device /dev/nvme0n1
+      a job file on another device
+  lanemark run --device /dev/sda --rw read --bs 128k --streams 4 --reactors 2 --cpus 2,3
+      four sequential streams over disjoint stripes, two polling cores
+  lanemark run --device /dev/nvme0n1 --iodepth 64 --rate_iops 100000 --rate_process poisson
+      open loop: latency at a given load, waiting included
+  lanemark run --device sim:latency=100us,parallelism=8,capacity=1T --iodepth 8 --dry-run
+      print the resolved plan in bytes and blocks, run nothing";
+
+/// Flags of `lanemark run`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// The job file. Without one, the flags make a job of one step
+    #[arg(value_name = "JOB.yaml")]
+    pub job: Option<PathBuf>,
+
+    /// The keys of the job.
+    #[command(flatten)]
+    pub keys: JobFlags,
+
+    /// Print the resolved plan in bytes and blocks, and run nothing
+    #[arg(long, help_heading = "Result")]
+    pub dry_run: bool,
+
+    /// What stdout holds
+    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
+    pub format: Format,
+
+    /// Write the result to this file, not to stdout
+    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+
+    /// How to show progress on stderr: auto is a live line on a terminal and plain lines elsewhere
+    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
+    pub progress: Mode,
+
+    /// Consent to write to this device, named by its serial number or path. Repeatable
+    #[arg(long, value_name = "ID", help_heading = "Safety")]
+    pub allow_write: Vec<String>,
+
+    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
+    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
+    pub overwrite: Vec<String>,
+
+    /// Refuse where a warning would do, such as reads of never-written blocks
+    #[arg(long, help_heading = "Safety")]
+    pub strict: bool,
+
+    /// Write the range first, so that reads meet real data. Needs --allow-write on a device
+    #[arg(long, help_heading = "Safety")]
+    pub prepare: bool,
+}
+
+/// A parser for an enum whose values have names.
+fn names<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|each| name(*each))).map(move |text| {
+        let found = all.iter().find(|each| name(**each) == text);
+        *found.expect("clap has checked that the text is one of these names")
+    })
+}
+
+/// Parses a command line, the program's name first.
+///
+/// # Errors
+/// Usage errors, and `--help` and `--version`, which clap also reports this way.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(args)
+}
+
+/// Whether a command line asks for JSON, even one that does not parse: its error must then be JSON too.
+#[must_use]
+pub fn asks_for_json(args: &[OsString]) -> bool {
+    let mut args = args.iter().map(|arg| arg.to_string_lossy());
+    let mut json = false;
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            break;
+        }
+        if arg == "--format" {
+            json = args.next().is_some_and(|value| value == "json");
+        } else if let Some(value) = arg.strip_prefix("--format=") {
+            json = value == "json";
+        }
+    }
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn run(line: &str) -> Result<RunArgs, clap::Error> {
+        parse(words(line)).map(|cli| match cli.verb {
+            Verb::Completions { .. } | Verb::Man { .. } => unreachable!("only run is parsed here"),
+            Verb::Run(args) => *args,
+        })
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_have_dashes_and_underscores() {
+        let with_underscore = run("lanemark run --ramp_time 2s --rate_iops=10").unwrap();
+        let with_dash = run("lanemark run --ramp-time 2s --rate-iops=10").unwrap();
+        assert_eq!(with_underscore, with_dash);
+        assert_eq!(
+            run("lanemark run --seed 7").unwrap(),
+            run("lanemark run --randseed 7").unwrap()
+        );
+    }
+
+    #[test]
+    fn consents_and_devices_repeat() {
+        let args = run("lanemark run --device a --device b --allow-write S1 --allow-write S2 --overwrite ext4 -o x.json --format json").unwrap();
+        assert_eq!(args.keys.device, ["a", "b"]);
+        assert_eq!(args.allow_write, ["S1", "S2"]);
+        assert_eq!(args.overwrite, ["ext4"]);
+        assert_eq!(args.format, Format::Json);
+        assert_eq!(args.output, Some(PathBuf::from("x.json")));
+    }
+
+    #[test]
+    fn usage_errors_come_back_and_exit_with_2() {
+        for line in [
+            "lanemark run --bogus",
+            "lanemark bogus",
+            "lanemark run --format xml",
+            "lanemark run a b",
+            "lanemark run --bs",
+        ] {
+            assert_eq!(run(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        assert_eq!(run("lanemark run --help").unwrap_err().exit_code(), 0);
+    }
+
+    #[test]
+    fn json_is_heard_on_lines_that_do_not_parse() {
+        assert!(asks_for_json(&words("lanemark run --bogus --format json")));
+        assert!(asks_for_json(&words("lanemark run --format=json --bogus")));
+        assert!(!asks_for_json(&words("lanemark run --format text --bogus")));
+        assert!(!asks_for_json(&words("lanemark run -- --format json")));
+        assert!(!asks_for_json(&words("lanemark run json")));
+        assert!(!asks_for_json(&words(
+            "lanemark run --format json --format text"
+        )));
+    }
+
+    #[test]
+    fn negative_values_reach_the_reader_that_explains_them() {
+        assert_eq!(
+            run("lanemark run --offset -5")
+                .unwrap()
+                .keys
+                .offset
+                .as_deref(),
+            Some("-5")
+        );
+    }
+}
