@@ -1,6 +1,6 @@
 //! Provenance for `--version` and every record, and `cfg(spdk)` from what spdk-sys found.
 //!
-//! Sets `LANEMARK_GIT_COMMIT` (with `-dirty`, or `unknown` outside git), `LANEMARK_RUSTC_VERSION`,
+//! Sets `LANEMARK_GIT_COMMIT` (with `-dirty`, or `unknown` outside git), `LANEMARK_RUSTC`,
 //! `LANEMARK_TARGET`, `LANEMARK_PROFILE`, `LANEMARK_SPDK_VERSION` and `LANEMARK_DPDK_VERSION` (empty without
 //! SPDK), `LANEMARK_SPDK_ABSENT` (why there is none; empty with SPDK).
 #![allow(clippy::print_stdout)] // it is how a build script speaks
@@ -15,7 +15,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src");
     set("GIT_COMMIT", &commit());
     set(
-        "RUSTC_VERSION",
+        "RUSTC",
         &output(
             &env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()),
             &["--version"],
