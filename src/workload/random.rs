@@ -165,7 +165,7 @@ mod tests {
     fn no_bias_where_rejection_is_needed_most() {
         let count = 3 << 62;
         let mut random = Random::new(2, Purpose::Position);
-        let threes = (0..300_000).filter(|_| random.below(count) % 3 == 0);
+        let threes = (0..300_000).filter(|_| random.below(count).is_multiple_of(3));
         let threes = threes.count();
         assert!((threes as f64 - 100_000.0).abs() < 1_300.0, "{threes}");
     }
