@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, Once, PoisonError};
 
 /// Number of complaints kept.
-const KEPT_COUNT: usize = 4;
+const KEPT_COUNT: usize = 2;
 static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static REDIRECT: Once = Once::new();
 
@@ -30,7 +30,17 @@ pub(super) fn said() -> String {
     if complaints.is_empty() { String::new() } else { format!(": {}", complaints.join("; ")) }
 }
 
+/// Without the driver's own words in brackets at its start, which name queues and states.
+fn core(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((_, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        rest = after.trim_start();
+    }
+    if rest.is_empty() { text } else { rest }
+}
+
 fn keep(text: &str) {
+    let text = core(text);
     let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
     if complaints.len() < KEPT_COUNT && !complaints.iter().any(|known| known == text) {
         complaints.push(text.to_owned());
@@ -58,5 +68,17 @@ unsafe extern "C" fn on_line(source: c_int, level: c_int, _file: *const c_char, 
         (_, 1) => tracing::warn!(target: "dpdk", "{text}"),
         (_, 2) => tracing::info!(target: "dpdk", "{text}"),
         (_, _) => tracing::debug!(target: "dpdk", "{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_brackets_are_no_part_of_a_complaint() {
+        assert_eq!(core("[nqn.x,cntlid:0] [CONNECTING] connect failed"), "connect failed");
+        assert_eq!(core("plain [1]"), "plain [1]");
+        assert_eq!(core("[only]"), "[only]");
     }
 }

@@ -225,3 +225,87 @@ impl Drop for Target {
         let _ = self.child.wait();
     }
 }
+
+/// A run of the program that has ended.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+impl Run {
+    /// Its standard output, which must be JSON and nothing else.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A run of the program that goes on.
+pub struct Running(Child);
+
+impl Running {
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+/// No run of a test takes longer.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+
+/// `lanemark run --device DEVICE --format json ARGUMENTS`, to its end.
+pub fn run(device: &str, arguments: &[&str]) -> Run {
+    run_during(device, arguments, RUN_LIMIT, |_| ())
+}
+
+/// The same; `fault` is called once, after `at`, if it still runs.
+pub fn run_during(device: &str, arguments: &[&str], at: Duration, fault: impl FnOnce(&Running)) -> Run {
+    let start = Instant::now();
+    let child = Command::new(env!("CARGO_BIN_EXE_lanemark"))
+        .args(["run", "--device", device, "--format", "json"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        let mut pipe = pipe.unwrap();
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = pipe.read_to_string(&mut text);
+            text
+        })
+    };
+    let stdout = read(running.0.stdout.take().map(|pipe| Box::new(pipe) as _));
+    let stderr = read(running.0.stderr.take().map(|pipe| Box::new(pipe) as _));
+    let mut fault = Some(fault);
+    let code = loop {
+        if let Some(status) = running.0.try_wait().unwrap() {
+            break status.code();
+        }
+        if start.elapsed() >= at
+            && let Some(fault) = fault.take()
+        {
+            fault(&running);
+        }
+        if start.elapsed() > RUN_LIMIT {
+            running.0.kill().unwrap();
+            running.0.wait().unwrap();
+            panic!("the run did not end within {RUN_LIMIT:?}: {} {}", stdout.join().unwrap(), stderr.join().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let took = start.elapsed();
+    Run { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), took }
+}
+
+/// Free hugepages of all nodes and sizes.
+pub fn free_hugepages() -> u64 {
+    lanemark::spdk::preflight::hugepages(&lanemark::sysfs::Sysfs::host()).iter().map(|pages| pages.free_count).sum()
+}
