@@ -8,6 +8,7 @@ pub mod contract;
 mod facts;
 mod null;
 pub mod sim;
+pub mod spdk;
 pub mod uring;
 
 pub use facts::{DeviceFacts, DeviceKind};
@@ -136,6 +137,9 @@ pub trait Device {
 /// Why a device or a queue could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
+    /// SPDK, or what it needs of the machine.
+    #[error(transparent)]
+    Spdk(#[from] crate::spdk::SpdkError),
     /// The device node or file could not be opened.
     #[error("cannot open {path}: {errno}{hint}")]
     Open {

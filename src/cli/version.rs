@@ -13,9 +13,9 @@ pub fn long() -> &'static str {
 }
 
 fn text() -> String {
-    let spdk = match option_env!("LANEMARK_SPDK_VERSION") {
-        Some(version) => format!("SPDK {version}"),
-        None => "without SPDK".to_owned(),
+    let spdk = match (crate::spdk::versions(), crate::spdk::absent()) {
+        (Some((spdk, dpdk)), _) => format!("SPDK {spdk}, DPDK {dpdk}"),
+        (None, why) => format!("without SPDK: {}", why.unwrap_or("unknown why")),
     };
     format!(
         "{SHORT}\ncommit {}\n{}\ntarget {}\n{spdk}",

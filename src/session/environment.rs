@@ -14,7 +14,7 @@ pub fn tool(cost_ns_per_io: Option<f64>) -> Tool {
         git_commit: option_env!("LANEMARK_GIT_COMMIT")
             .unwrap_or("unknown")
             .to_owned(),
-        spdk_version: option_env!("LANEMARK_SPDK_VERSION").map(str::to_owned),
+        spdk_version: crate::spdk::versions().map(|(spdk, _)| spdk.to_owned()),
         cost_ns_per_io,
     }
 }

@@ -3,11 +3,13 @@
 use super::SessionError;
 use super::scratch::Scratch;
 use crate::backend::sim::{SimDevice, SimSpec};
+use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
 use crate::record::BackendUse;
+use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::path::Path;
@@ -33,6 +35,13 @@ pub enum Opened {
         /// Scratch files, which vanish with this.
         scratch: Vec<Scratch>,
     },
+    /// `spdk`
+    Spdk {
+        /// The namespaces, with their controllers attached.
+        devices: Vec<SpdkDevice>,
+        /// Why this backend.
+        reason: String,
+    },
 }
 
 /// What a device string names.
@@ -40,6 +49,7 @@ enum Named<'a> {
     Null(&'a str),
     Sim(&'a str),
     Scratch(&'a str),
+    Spdk,
     Path,
 }
 
@@ -59,6 +69,8 @@ impl<'a> Named<'a> {
             Self::Sim(rest)
         } else if let Some(rest) = after("scratch") {
             Self::Scratch(rest)
+        } else if TransportId::looks_like_one(name) {
+            Self::Spdk
         } else {
             Self::Path
         }
@@ -69,6 +81,7 @@ impl<'a> Named<'a> {
         match self {
             Self::Null(_) => &[BackendChoice::Null],
             Self::Sim(_) => &[BackendChoice::Sim],
+            Self::Spdk => &[BackendChoice::Spdk],
             Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
         }
     }
@@ -100,6 +113,7 @@ impl Opened {
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
+            Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
             _ => open_uring(names, choice, writes, sysfs),
         }
     }
@@ -111,6 +125,7 @@ impl Opened {
             Self::Null(devices) => facts_of(devices),
             Self::Sim { devices, .. } => facts_of(devices),
             Self::Uring { devices, .. } => facts_of(devices),
+            Self::Spdk { devices, .. } => facts_of(devices),
         }
     }
 
@@ -131,6 +146,7 @@ impl Opened {
             Self::Uring {
                 devices, reason, ..
             } => ("uring", reason.clone(), features_of(devices)),
+            Self::Spdk { devices, reason } => ("spdk", reason.clone(), features_of(devices)),
         };
         BackendUse {
             name: name.to_owned(),
@@ -259,7 +275,26 @@ fn open_uring(
     })
 }
 
+fn open_spdk(
+    names: &[&str],
+    choice: BackendChoice,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    let devices = SpdkDevice::open_all(sysfs, names)?;
+    let reason = match choice {
+        BackendChoice::Spdk => "asked for",
+        _ => "auto: named by a transport ID",
+    };
+    Ok(Opened::Spdk {
+        devices,
+        reason: reason.to_owned(),
+    })
+}
+
 /// Why SPDK was not taken.
 fn spdk_absent() -> &'static str {
-    "built without SPDK"
+    match crate::spdk::absent() {
+        Some(_) => "built without SPDK",
+        None => "not named by a transport ID",
+    }
 }

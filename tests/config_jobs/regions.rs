@@ -80,11 +80,8 @@ fn listed_streams_that_read_the_same_blocks_are_noted() {
 
 #[test]
 fn percentages_round_down_to_requests_and_bytes_are_never_rounded() {
-    let odd = device("odd", 512, 1_000_003 * 512);
-    let step = step_on(
-        "rw: read, bs: 64k, offset: 33.3%, size: 10%",
-        &[odd.clone()],
-    );
+    let odd = [device("odd", 512, 1_000_003 * 512)];
+    let step = step_on("rw: read, bs: 64k, offset: 33.3%, size: 10%", &odd);
     // 333,000.999 blocks and 100,000.3 blocks, down to multiples of 128.
     assert_eq!(
         step.streams[0].region,
@@ -93,21 +90,21 @@ fn percentages_round_down_to_requests_and_bytes_are_never_rounded() {
             blocks: 99_968
         }
     );
-    let all = step_on("rw: read, bs: 64k, size: 100%", &[odd.clone()]);
+    let all = step_on("rw: read, bs: 64k, size: 100%", &odd);
     assert_eq!(all.streams[0].region.blocks, 1_000_003);
-    let aligned = step_on("bs: 512, blockalign: 4k, offset: 50%", &[odd]);
+    let aligned = step_on("bs: 512, blockalign: 4k, offset: 50%", &odd);
     assert_eq!(aligned.streams[0].region.first_lba, 500_000);
 }
 
 #[test]
 fn nothing_is_cut_to_32_bits() {
     // 2^64 - 512 bytes in blocks of 512: 2^55 - 1 blocks.
-    let huge = device("huge", 512, u64::MAX - 511);
-    let step = step_on("rw: randread, offset: 50%", &[huge.clone()]);
+    let huge = [device("huge", 512, u64::MAX - 511)];
+    let step = step_on("rw: randread, offset: 50%", &huge);
     let region = step.streams[0].region;
     assert_eq!(region.first_lba + region.blocks, (1 << 55) - 1);
     assert!(region.first_lba > 1 << 53);
-    let trim = step_on("rw: trim, bs: 2199023255040", &[huge]);
+    let trim = step_on("rw: trim, bs: 2199023255040", &huge);
     assert_eq!(trim.streams[0].sizes[0].blocks, u32::MAX);
     let far = device("far", 512, 8 << 40);
     let step = step_on("rw: read, offset: 0x60000000000, size: 1T", &[far]);

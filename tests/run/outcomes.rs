@@ -62,6 +62,11 @@ fn bad_input_is_refused_before_any_io_with_one_line_that_helps() {
         assert_eq!(record.status, Outcome::Refused, "{words}");
         assert_eq!(record.error.unwrap().exit_code, 2, "{words}");
     }
+    assert_eq!(
+        std::fs::read(path("file")).unwrap(),
+        vec![1; 1 << 20],
+        "a refusal wrote to it"
+    );
 }
 
 #[test]

@@ -251,3 +251,21 @@ fn mixes_are_held_against_what_was_asked() {
         "{mix:?}"
     );
 }
+
+#[test]
+fn a_rated_run_agrees_with_itself() {
+    for stamp in ["exact", "batch"] {
+        let (_, record) = run_json(&format!(
+            "run --device sim:latency=100us --iodepth 4 --rate_iops 1000 --runtime 2s --stamp {stamp}"
+        ));
+        let step = &record.steps[0];
+        assert!(
+            (step.depth.in_flight_mean - 0.1).abs() < 0.001,
+            "{}",
+            step.depth.in_flight_mean
+        );
+        let read = step.read.as_ref().unwrap();
+        assert_eq!((read.ios_count, read.latency_ns.p50), (2000, 100_000));
+        assert!(step.warnings.is_empty(), "{:?}", step.warnings);
+    }
+}

@@ -1,0 +1,3 @@
+//! Encoding and decoding of what devices speak. Pure: bytes in, values out.
+
+pub mod nvme;

@@ -1,0 +1,38 @@
+//! The spdk backend keeps the queue contract, over TCP and vfio-user, on bdevs that keep what is written.
+#![allow(clippy::unwrap_used)]
+
+mod spdk_target;
+
+use lanemark::backend::contract::{Contract, contract};
+use lanemark::backend::spdk::SpdkDevice;
+use lanemark::sysfs::Sysfs;
+use spdk_target::target;
+
+const NQN: &str = "nqn.2026-01.io.lanemark:contract";
+
+fn open(id: &str) -> Vec<SpdkDevice> {
+    SpdkDevice::open_all(&Sysfs::host(), &[id]).unwrap()
+}
+
+fn keep(device: &SpdkDevice) {
+    let rules = Contract { first_lba: 8, blocks: 1000, writes: true, keeps_data: true, ios_count: 20_000 };
+    contract(device, &rules, &mut |_| ());
+}
+
+#[test]
+fn tcp_keeps_the_contract() {
+    let Some(target) = target() else { return };
+    target.malloc("m0", 4096, 4096);
+    target.subsystem(NQN, &[(1, "m0")]);
+    let devices = open(&target.tcp(NQN));
+    keep(&devices[0]);
+}
+
+#[test]
+fn vfio_user_keeps_the_contract_with_512_byte_blocks() {
+    let Some(target) = target() else { return };
+    target.malloc("m0", 4096, 512);
+    target.subsystem(NQN, &[(1, "m0")]);
+    let devices = open(&target.vfio_user(NQN));
+    keep(&devices[0]);
+}
