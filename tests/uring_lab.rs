@@ -74,7 +74,12 @@ fn loop_and_zram_keep_the_contract() {
         contract(&open(&device.path, WRITES), &rules(20_000), &mut |_| ());
     }
     if let Some(zram) = Zram::new(64 << 20) {
-        contract(&open(&zram.path, WRITES), &rules(100_000), &mut |_| ());
+        let device = open(&zram.path, WRITES);
+        contract(&device, &rules(100_000), &mut |_| ());
+        // zram takes no NOWAIT: the record must say who did the work.
+        let features = device.features();
+        let workers = |line: &String| line.contains("worker threads");
+        assert!(features.iter().any(workers), "{features:?}");
     }
 }
 
@@ -200,4 +205,32 @@ fn a_device_that_never_answers_is_abandoned_in_time() {
         "close ends in time"
     );
     drop(stuck);
+}
+
+/// More in flight than the device has tags: the threads and the process that measured cannot end.
+#[test]
+fn a_run_on_a_device_that_never_answers_ends_in_time() {
+    if !lab() {
+        return;
+    }
+    let Some(stuck) = Stuck::new() else {
+        return;
+    };
+    let start = Instant::now();
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_lanemark"))
+        .args(["run", "--rw", "randread", "--bs", "4k", "--iodepth", "192"])
+        .args(["--runtime", "1s", "--grace", "1s", "--format", "json"])
+        .arg("--device")
+        .arg(&stuck.outer.path)
+        .output()
+        .unwrap();
+    let took = start.elapsed();
+    let record: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let step = &record["steps"][0];
+    assert_eq!(done.status.code(), Some(1), "{record}");
+    assert_eq!(step["abandoned_count"], 192, "{step}");
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    // The device answers at last, and the process left behind can end.
+    drop(stuck.throttle);
+    std::thread::sleep(Duration::from_secs(1));
 }

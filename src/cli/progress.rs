@@ -99,6 +99,7 @@ struct Last {
     phase: Phase,
     step_number: usize,
     steps_count: usize,
+    intervals_count: usize,
     told_s: f64,
 }
 
@@ -162,8 +163,9 @@ impl<W: Write> Progress<W> {
 
 impl<W: Write + Send> Observer for Progress<W> {
     fn snapshot(&mut self, now: &Snapshot) {
-        if matches!(now.phase, Phase::Ramp | Phase::Measure) {
-            self.history.push(now.iops);
+        let known = self.last.as_ref().map_or(0, |last| last.intervals_count);
+        if let Some(iops) = now.iops.filter(|_| now.intervals_count > known) {
+            self.history.push(iops);
         }
         let text = match self.form {
             Form::Redraw => {
@@ -174,16 +176,21 @@ impl<W: Write + Send> Observer for Progress<W> {
             Form::Lines { every_s } if self.is_due(now, every_s) => {
                 line(now, &History::default(), self.current_style()) + "\n"
             }
-            Form::Lines { .. } => return,
+            Form::Lines { .. } => String::new(),
             Form::Json => json(&Event::from(now)),
         };
-        self.write(&text);
+        let told_s = match &self.last {
+            Some(last) if text.is_empty() => last.told_s,
+            _ => now.elapsed_s,
+        };
         self.last = Some(Last {
             phase: now.phase,
             step_number: now.step_number,
             steps_count: now.steps_count,
-            told_s: now.elapsed_s,
+            intervals_count: now.intervals_count,
+            told_s,
         });
+        self.write(&text);
     }
 
     fn step_done(&mut self, step: &Step) {
@@ -258,8 +265,9 @@ enum Event<'a> {
         phase: &'static str,
         elapsed_s: f64,
         total_s: Option<f64>,
-        iops: f64,
-        bytes_per_s: f64,
+        intervals_count: usize,
+        iops: Option<f64>,
+        bytes_per_s: Option<f64>,
         p50_ns: Option<u64>,
         p99_ns: Option<u64>,
         in_flight_count: u64,
@@ -282,6 +290,7 @@ impl<'a> From<&'a Snapshot> for Event<'a> {
             phase: super::progress_line::phase(now.phase),
             elapsed_s: now.elapsed_s,
             total_s: now.total_s,
+            intervals_count: now.intervals_count,
             iops: now.iops,
             bytes_per_s: now.bytes_per_s,
             p50_ns: now.p50_ns,
@@ -316,8 +325,9 @@ mod tests {
             phase,
             elapsed_s,
             total_s: Some(30.0),
-            iops: 1e5,
-            bytes_per_s: 4.096e8,
+            intervals_count: 1,
+            iops: Some(1e5),
+            bytes_per_s: Some(4.096e8),
             p50_ns: Some(80_000),
             p99_ns: None,
             in_flight_count: 8,
@@ -355,6 +365,25 @@ mod tests {
         assert_eq!(text.matches('\r').count(), 27 + 1);
         let end = "\r\x1b[K1/2 randread: done, read 142,831 IOPS 0.585 GB/s\n";
         assert!(text.ends_with(end), "{text:?}");
+    }
+
+    /// Snapshots come more often than intervals end.
+    #[test]
+    fn an_interval_is_one_bar_however_often_it_is_told() {
+        let mut progress = Progress::new(io::sink(), Form::Redraw, STYLE);
+        let mut now = snapshot(Phase::Measure, 0.5);
+        (now.intervals_count, now.iops) = (0, None);
+        progress.snapshot(&now);
+        assert_eq!(progress.history, History::default(), "nothing is known yet");
+        for (intervals_count, iops) in [(1, 8.0), (1, 8.0), (2, 0.0), (2, 0.0), (3, 8.0)] {
+            (now.intervals_count, now.iops) = (intervals_count, Some(iops));
+            progress.snapshot(&now);
+        }
+        let mut wanted = History::default();
+        for iops in [8.0, 0.0, 8.0] {
+            wanted.push(iops);
+        }
+        assert_eq!(progress.history, wanted);
     }
 
     #[test]

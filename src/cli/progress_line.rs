@@ -153,8 +153,12 @@ fn fields(now: &Snapshot) -> Vec<Field> {
         sgr: "1",
     });
     if shows_rates(now.phase) {
-        let rate = show::rate(now.bytes_per_s, GB_BYTES);
-        fields.push(field(1, format!("{:>5} IOPS", show::compact(now.iops))));
+        let missing = || show::NOT_AVAILABLE.to_owned();
+        let iops = now.iops.map_or_else(missing, show::compact);
+        let rate = now
+            .bytes_per_s
+            .map_or_else(missing, |rate| show::rate(rate, GB_BYTES));
+        fields.push(field(1, format!("{iops:>5} IOPS")));
         fields.push(field(5, format!("{rate:>5} GB/s")));
         fields.push(field(6, format!("p50 {:>6}", time(now.p50_ns))));
         fields.push(field(4, format!("p99 {:>6}", time(now.p99_ns))));
@@ -241,8 +245,9 @@ mod tests {
             phase: Phase::Measure,
             elapsed_s: 12.04,
             total_s: Some(62.0),
-            iops: 142_831.4,
-            bytes_per_s: 585_035_776.0,
+            intervals_count: 12,
+            iops: Some(142_831.4),
+            bytes_per_s: Some(585_035_776.0),
             p50_ns: Some(221_183),
             p99_ns: Some(1_021_000),
             in_flight_count: 32,
@@ -291,8 +296,11 @@ mod tests {
             shown += &format!("{}\n", line(&now, &history(), style(80)));
             now.total_s = None;
             now.elapsed_s = 3.27;
-            (now.p50_ns, now.p99_ns, now.iops, now.bytes_per_s) = (None, None, 0.0, 0.0);
+            (now.p50_ns, now.p99_ns) = (None, None);
+            (now.iops, now.bytes_per_s) = (Some(0.0), Some(0.0));
             shown += &format!("{}\n", line(&now, &history(), style(80)));
+            (now.iops, now.bytes_per_s) = (None, None);
+            shown += &format!("{}\n", line(&now, &History::default(), style(80)));
         }
         insta::assert_snapshot!("phases", shown);
     }
@@ -348,7 +356,7 @@ mod tests {
             step in "\\PC{0,40}|\\p{Any}{0,40}",
             (steps_count, width) in (1_usize..2000, 20_usize..200),
             (elapsed_s, total_s) in (0.0..1e6_f64, proptest::option::of(0.0..1e7_f64)),
-            (iops, bytes_per_s) in (0.0..1e10_f64, 0.0..1e13_f64),
+            rates in proptest::option::of((0.0..1e10_f64, 0.0..1e13_f64)),
             (p50_ns, p99_ns) in (any::<Option<u64>>(), any::<Option<u64>>()),
             (in_flight_count, errors_count) in (any::<u64>(), any::<u64>()),
             (unicode, phase) in (any::<bool>(), 0..4),
@@ -357,7 +365,10 @@ mod tests {
             let now = Snapshot {
                 step, step_number: steps_count, steps_count,
                 phase: phases[usize::try_from(phase).unwrap_or(0)],
-                elapsed_s, total_s, iops, bytes_per_s, p50_ns, p99_ns, in_flight_count, errors_count,
+                intervals_count: 1,
+                iops: rates.map(|(iops, _)| iops),
+                bytes_per_s: rates.map(|(_, bytes)| bytes),
+                elapsed_s, total_s, p50_ns, p99_ns, in_flight_count, errors_count,
             };
             let shown = line(&now, &history(), LineStyle { color: false, width, unicode });
             // Bars are one column wide; all else that is not ASCII is taken as two.

@@ -181,7 +181,8 @@ fn describe_step(text: &mut String, step: &StepPlan, devices: &[PlannedDevice]) 
     let cpus = if step.cpus.is_empty() {
         "CPUs chosen at the start".to_owned()
     } else {
-        format!("CPUs {}", CpuList(step.cpus.clone()))
+        let plural = if step.cpus.len() == 1 { "" } else { "s" };
+        format!("CPU{plural} {}", CpuList(step.cpus.clone()))
     };
     let errors = match limits.max_errors {
         None => "no error limit".to_owned(),
@@ -218,10 +219,11 @@ fn stream_text(stream: &StreamSpec, block: BlockSize) -> String {
         .iter()
         .map(|size| {
             let bytes = bytes_of(block, u64::from(size.blocks));
-            format!(
-                "{bytes} bytes = {} blocks ({:.4} %)",
-                size.blocks, size.share_pct
-            )
+            let mut text = format!("{bytes} bytes = {} blocks", size.blocks);
+            if stream.sizes.len() > 1 {
+                let _ = write!(text, " ({:.4} %)", size.share_pct);
+            }
+            text
         })
         .collect();
     let mut text = format!("{}, {}", rw_name(stream), sizes.join(", "));

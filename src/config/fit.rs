@@ -4,9 +4,11 @@
 use super::error::ConfigError;
 use super::intent::{Sizes, StreamIntent};
 use super::place::{Given, Place};
-use crate::backend::{DeviceFacts, DeviceKind};
+use super::target::Target;
+use super::value::ByteShare;
+use crate::backend::DeviceKind;
 use crate::record::Warning;
-use crate::units::{BlockSize, Blocks, Bytes, SizeSpec};
+use crate::units::{Blocks, Bytes, SizeSpec};
 use crate::workload::{Access, OpMix, Region, SizeShare};
 
 /// The most one read or write may carry: buffers are sized in 32 bits. Trims carry nothing.
@@ -18,84 +20,6 @@ pub(super) struct Fitted {
     pub(super) sizes: Vec<SizeShare>,
     pub(super) align_blocks: u32,
     pub(super) region: Region,
-}
-
-/// A device that can be planned for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'a> {
-    pub(super) facts: &'a DeviceFacts,
-    pub(super) block: BlockSize,
-    /// Capacity; at least 1.
-    pub(super) blocks: u64,
-}
-
-impl<'a> Target<'a> {
-    /// Refuses devices on which nothing can be measured.
-    pub(super) fn of(facts: &'a DeviceFacts) -> Result<Self, ConfigError> {
-        let block = facts.logical_block;
-        let blocks = facts.blocks().0;
-        let why = match facts.capacity {
-            Bytes(0) => "it is empty (0 bytes); a device or file with at least one block is needed"
-                .to_owned(),
-            bytes if blocks == 0 => format!(
-                "it has {bytes}, which is less than one logical block of {} bytes; at least one block is needed",
-                block.bytes()
-            ),
-            _ => {
-                return Ok(Self {
-                    facts,
-                    block,
-                    blocks,
-                });
-            }
-        };
-        Err(ConfigError::Device {
-            device: facts.path.clone(),
-            why,
-        })
-    }
-
-    pub(super) fn unfit(&self, place: &Place, why: String) -> ConfigError {
-        ConfigError::Unfit {
-            place: place.clone(),
-            device: self.facts.path.clone(),
-            why: format!("{}: {why}", self.facts.path),
-        }
-    }
-
-    /// Blocks as people read them: `8 blocks of 512 bytes (4 KiB)`.
-    fn shown(&self, blocks: u64) -> String {
-        let bytes = self
-            .block
-            .bytes_of(Blocks(blocks))
-            .map_or_else(String::new, |bytes| format!(" ({bytes})"));
-        format!("{blocks} blocks of {} bytes{bytes}", self.block.bytes())
-    }
-
-    /// A percentage of the device in blocks, rounded down to a multiple of `unit`.
-    fn share(&self, share_pct: f64, unit: u64) -> u64 {
-        // Nine decimals of a percent as a whole number: from there on the arithmetic is exact, which
-        // floating point is not beyond 2^53 blocks. The share is 0 to 100 by its parser.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let nanos = (share_pct * 1e9).round() as u128;
-        let blocks = u128::from(self.blocks) * nanos / 100_000_000_000;
-        let blocks = u64::try_from(blocks).unwrap_or(self.blocks);
-        blocks / unit * unit
-    }
-
-    /// An amount of bytes in whole blocks.
-    fn exact(&self, bytes: Bytes, place: &Place) -> Result<u64, ConfigError> {
-        self.block
-            .blocks_exact(bytes)
-            .map(|blocks| blocks.0)
-            .ok_or_else(|| {
-                let block = self.block.bytes();
-                self.unfit(
-                    place,
-                    format!("{} bytes is not a multiple of the logical block; allowed: multiples of {block} bytes", bytes.0),
-                )
-            })
-    }
 }
 
 /// Fits a stream onto a device.
@@ -157,43 +81,59 @@ fn fit_sizes(
     notes: &mut Vec<Warning>,
 ) -> Result<Vec<SizeShare>, ConfigError> {
     let place = &sizes.shares.place;
-    let mut fitting = Vec::with_capacity(sizes.shares.value.len());
-    let mut dropped = Vec::new();
-    for share in &sizes.shares.value {
-        if sizes.is_split && target.block.blocks_exact(share.bytes).is_none() {
-            dropped.push(share);
-            continue;
-        }
-        let blocks = target.exact(share.bytes, place)?;
-        let most = if ops == OpMix::Trim {
-            u64::MAX
-        } else {
-            MAX_TRANSFER_BYTES
-        };
-        let Some(blocks) = u32::try_from(blocks).ok().filter(|_| share.bytes.0 <= most) else {
-            return Err(target.unfit(
-                place,
-                format!("{} is more than one request can be; allowed: up to {} bytes for reads and writes, up to {} blocks for trims", share.bytes, MAX_TRANSFER_BYTES, u32::MAX),
-            ));
-        };
+    let is_whole = |share: &&ByteShare| target.block.blocks_exact(share.bytes).is_some();
+    let (whole, dropped): (Vec<_>, Vec<_>) = if sizes.is_split {
+        sizes.shares.value.iter().partition(is_whole)
+    } else {
+        (sizes.shares.value.iter().collect(), Vec::new())
+    };
+    if whole.is_empty() {
+        let block = target.block.bytes();
+        return Err(target.unfit(
+            place,
+            format!("none of its sizes is a multiple of the logical block; allowed: multiples of {block} bytes"),
+        ));
+    }
+    let mut fitting = Vec::with_capacity(whole.len());
+    for share in whole {
         fitting.push(SizeShare {
-            blocks,
+            blocks: request_blocks(share.bytes, ops, target, place)?,
             share_pct: share.share_pct,
         });
     }
-    if dropped.is_empty() {
-        return Ok(fitting);
+    if !dropped.is_empty() {
+        let left_pct: f64 = fitting.iter().map(|size| size.share_pct).sum();
+        for size in &mut fitting {
+            size.share_pct *= 100.0 / left_pct;
+        }
+        note_dropped(&dropped, target, notes);
     }
-    if fitting.is_empty() {
-        return Err(target.unfit(
-            place,
-            format!("none of its sizes is a multiple of the logical block; allowed: multiples of {} bytes", target.block.bytes()),
-        ));
-    }
-    let left_pct: f64 = fitting.iter().map(|size| size.share_pct).sum();
-    for size in &mut fitting {
-        size.share_pct *= 100.0 / left_pct;
-    }
+    Ok(fitting)
+}
+
+fn request_blocks(
+    bytes: Bytes,
+    ops: OpMix,
+    target: &Target<'_>,
+    place: &Place,
+) -> Result<u32, ConfigError> {
+    let blocks = target.exact(bytes, place)?;
+    let is_trim = ops == OpMix::Trim;
+    u32::try_from(blocks)
+        .ok()
+        .filter(|_| is_trim || bytes.0 <= MAX_TRANSFER_BYTES)
+        .ok_or_else(|| {
+            target.unfit(
+                place,
+                format!(
+                    "{bytes} is more than one request can be; allowed: up to {MAX_TRANSFER_BYTES} bytes for reads and writes, up to {} blocks for trims",
+                    u32::MAX
+                ),
+            )
+        })
+}
+
+fn note_dropped(dropped: &[&ByteShare], target: &Target<'_>, notes: &mut Vec<Warning>) {
     let list: Vec<String> = dropped
         .iter()
         .map(|share| format!("{} ({} %)", share.bytes, share.share_pct))
@@ -211,7 +151,6 @@ fn fit_sizes(
             next_step: "do not compare this result with one that has all the sizes".to_owned(),
         },
     );
-    Ok(fitting)
 }
 
 fn align(given: &Given<Bytes>, target: &Target<'_>) -> Result<u32, ConfigError> {
@@ -253,21 +192,7 @@ fn fit_region(
     };
     let (blocks, place) = match &stream.size {
         None => (rest, &stream.sizes.shares.place),
-        Some(given) => {
-            let blocks = match given.value {
-                SizeSpec::Bytes(bytes) => target.exact(bytes, &given.place)?,
-                SizeSpec::Percent(share_pct) => {
-                    #[allow(clippy::float_cmp)] // All of it is all of it, the last odd blocks too.
-                    let all = share_pct == 100.0;
-                    if all {
-                        target.blocks
-                    } else {
-                        target.share(share_pct, unit)
-                    }
-                }
-            };
-            (blocks, &given.place)
-        }
+        Some(given) => (region_blocks(given, target, unit)?, &given.place),
     };
     if blocks > rest {
         return Err(target.unfit(
@@ -290,6 +215,19 @@ fn fit_region(
         ));
     }
     Ok(Region { first_lba, blocks })
+}
+
+fn region_blocks(
+    size: &Given<SizeSpec>,
+    target: &Target<'_>,
+    unit: u64,
+) -> Result<u64, ConfigError> {
+    match size.value {
+        SizeSpec::Bytes(bytes) => target.exact(bytes, &size.place),
+        // All of it is all of it, the last odd blocks too.
+        SizeSpec::Percent(share_pct) if share_pct >= 100.0 => Ok(target.blocks),
+        SizeSpec::Percent(share_pct) => Ok(target.share(share_pct, unit)),
+    }
 }
 
 /// The block layer splits what is larger than the queue's limit: the latency is that of all the parts.
@@ -315,7 +253,7 @@ fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &
 }
 
 /// Adds a note once, however many streams give rise to it.
-fn add_note(notes: &mut Vec<Warning>, note: Warning) {
+pub(super) fn add_note(notes: &mut Vec<Warning>, note: Warning) {
     if !notes.contains(&note) {
         notes.push(note);
     }

@@ -19,6 +19,7 @@ mod resolve_stream;
 mod schema;
 mod share;
 mod suggest;
+mod target;
 mod totals;
 mod value;
 mod yaml;

@@ -3,17 +3,19 @@
 use super::batch::batch_of;
 use super::echo::summary;
 use super::error::ConfigError;
-use super::fit::{Fitted, Target, fit};
+use super::fit::{Fitted, add_note, fit};
 use super::intent::{JobIntent, StepIntent, StreamIntent, Total};
 use super::place::{At, Given, Place};
 use super::plan::{Limits, Plan, PlannedDevice, StepPlan};
 use super::resolve::resolve;
 use super::schema::Job;
 use super::share;
+use super::target::Target;
 use super::totals::{Totals, totals_of};
 use crate::backend::DeviceFacts;
 use crate::record::Warning;
 use crate::workload::{Access, Arrival, Quota, Region, StreamSpec, stream_seed, stripes};
+use std::collections::BTreeSet;
 
 /// Turns a job into a plan for these devices, in the order of `facts`. `seed_if_none` is the seed where
 /// the job names none.
@@ -74,30 +76,11 @@ fn plan_step(
     if entries_count < reactors_count {
         return Err(too_few_streams(step, devices_count));
     }
-    let totals = totals_of(step, targets)?;
-    let mut streams = Vec::new();
-    let mut reactor_of = Vec::new();
-    let mut in_flight_count = 0_u64;
-    for (stream_index, stream) in step.streams.iter().enumerate() {
-        for (device_index, target) in (0_u64..).zip(targets) {
-            let index = streams.len() as u64;
-            let mut fitted = fit(stream, target, notes)?;
-            if step.striped && stream.access == Access::Sequential {
-                fitted.region = stripe(step, stream, &fitted, stream_index, target)?;
-            }
-            let reactor = share::reactor_of(index, devices_count, reactors_count);
-            // Both are smaller than the number of reactors and devices, which are 32 bits.
-            reactor_of.push(u32::try_from(reactor).unwrap_or(u32::MAX));
-            let device_index = u32::try_from(device_index).unwrap_or(u32::MAX);
-            in_flight_count += u64::from(stream.depth);
-            let number = u32::try_from(index).unwrap_or(u32::MAX);
-            streams.push(StreamSpec {
-                device_index,
-                seed: stream_seed(seed, step_index, number),
-                ..spec(stream, fitted, &totals, index, target)?
-            });
-        }
+    let (streams, reactor_of) = expand(step, targets, (seed, step_index), notes)?;
+    if !step.striped {
+        note_overlaps(step, &streams, notes);
     }
+    let in_flight_count = streams.iter().map(|stream| u64::from(stream.depth)).sum();
     let batch = batch_of(step, &streams, &reactor_of)?;
     let mut plan = StepPlan {
         name: step.name.clone(),
@@ -118,6 +101,63 @@ fn plan_step(
     };
     plan.summary = summary(&plan, targets.iter().map(|target| target.block));
     Ok(plan)
+}
+
+/// Each stream on each device, with its reactor.
+fn expand(
+    step: &StepIntent,
+    targets: &[Target<'_>],
+    (seed, step_index): (u64, u32),
+    notes: &mut Vec<Warning>,
+) -> Result<(Vec<StreamSpec>, Vec<u32>), ConfigError> {
+    let totals = totals_of(step, targets)?;
+    let (devices_count, reactors_count) = (targets.len() as u64, u64::from(step.reactors.value));
+    let mut streams = Vec::new();
+    let mut reactor_of = Vec::new();
+    let mut number = 0_u32;
+    for (stream_index, stream) in step.streams.iter().enumerate() {
+        for (device_index, target) in (0_u32..).zip(targets) {
+            let index = u64::from(number);
+            let mut fitted = fit(stream, target, notes)?;
+            if step.striped && stream.access == Access::Sequential {
+                fitted.region = stripe(step, stream, &fitted, stream_index, target)?;
+            }
+            let reactor = share::reactor_of(index, devices_count, reactors_count);
+            // Below the number of reactors, which has 32 bits.
+            reactor_of.push(u32::try_from(reactor).unwrap_or(u32::MAX));
+            streams.push(StreamSpec {
+                device_index,
+                seed: stream_seed(seed, step_index, number),
+                ..spec(stream, fitted, &totals, index, target)?
+            });
+            number += 1;
+        }
+    }
+    Ok((streams, reactor_of))
+}
+
+/// Listed sequential streams that begin at one place read the same blocks one after the other: all but
+/// the first are answered by a cache.
+fn note_overlaps(step: &StepIntent, streams: &[StreamSpec], notes: &mut Vec<Warning>) {
+    let mut starts = BTreeSet::new();
+    let is_sequential = |stream: &&StreamSpec| stream.access == Access::Sequential;
+    for stream in streams.iter().filter(is_sequential) {
+        if !starts.insert((stream.device_index, stream.region.first_lba)) {
+            add_note(
+                notes,
+                Warning {
+                    kind: "streams-overlap".to_owned(),
+                    text: format!(
+                        "step {}: several sequential streams start at block {}: a cache answers all but the first",
+                        step.name, stream.region.first_lba
+                    ),
+                    next_step:
+                        "give each stream its own offset and size, or use a count: `streams: 4`"
+                            .to_owned(),
+                },
+            );
+        }
+    }
 }
 
 fn too_few_streams(step: &StepIntent, devices_count: u64) -> ConfigError {

@@ -1,10 +1,10 @@
 //! Totals of a step (`rate_iops`, `number_ios`, `io_size`) as the share of each stream on each device.
 
 use super::error::ConfigError;
-use super::fit::Target;
 use super::intent::{StepIntent, StreamIntent, Total};
 use super::place::Place;
 use super::share;
+use super::target::Target;
 
 /// The shares of every entry: each stream on each device, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -64,6 +64,7 @@ pub(super) struct Account<C> {
     runtime_ns: Option<u64>,
     grace_ns: u64,
     max_errors: Option<u64>,
+    open_loop: bool,
     /// The decision on stamping still lies ahead.
     undecided: bool,
 }
@@ -109,6 +110,7 @@ impl<C: Clock> Account<C> {
             runtime_ns: setup.runtime_ns,
             grace_ns: setup.grace_ns,
             max_errors: setup.max_errors,
+            open_loop: setup.open_loop(),
             undecided: setup.stamp == StampChoice::Auto && setup.ramp_ns > 0,
         }
     }
@@ -136,9 +138,9 @@ impl<C: Clock> Account<C> {
         self.phase != Phase::Drain
     }
 
-    /// A new poll begins: the next stamp is its first.
+    /// What follows is stamped anew: the next stamp is the first of a batch.
     #[inline]
-    pub const fn begin_pass(&mut self) {
+    pub const fn begin_stamps(&mut self) {
         self.stamped = false;
     }
 
@@ -186,9 +188,11 @@ impl<C: Clock> Account<C> {
             return None;
         }
         let bytes = u64::from(entry.io.blocks) * u64::from(block_bytes);
-        let scheduled_ns = self.clock.to_ns(now.since(entry.scheduled));
+        let scheduled_ns = self
+            .open_loop
+            .then(|| self.clock.to_ns(now.since(entry.scheduled)));
         self.interval
-            .record(entry.io.op, bytes, latency_ns, Some(scheduled_ns));
+            .record(entry.io.op, bytes, latency_ns, scheduled_ns);
         if self.phase == Phase::Ramp {
             return None;
         }

@@ -48,7 +48,8 @@ pub struct Reactor<Q, C> {
     /// Free slots may have something to issue.
     issue_pending: bool,
     pass_end: Tick,
-    passes_found_count: u64,
+    /// Passes that issued or found something.
+    passes_count: u64,
     polls_count: u64,
     busy_ticks: u64,
     cpu_ns_at_window: Option<u64>,
@@ -155,7 +156,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             open_loop: setup.open_loop(),
             issue_pending: true,
             pass_end: Tick(0),
-            passes_found_count: 0,
+            passes_count: 0,
             polls_count: 0,
             busy_ticks: 0,
             cpu_ns_at_window: None,
@@ -185,10 +186,22 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     /// One pass; whether anything was issued or found.
     #[inline]
     pub fn pass(&mut self) -> bool {
-        self.account.begin_pass();
         let wait = self.wait();
+        let sampled = self.passes_count.is_multiple_of(StampBound::SAMPLE_EVERY);
+        let mut in_flight = self.account.in_flight;
         let mut found = 0;
+        self.account.begin_stamps();
         let issued = self.issue_pending && self.issue();
+        if issued {
+            if sampled {
+                self.sample_stamp_bound();
+            }
+            // The poll may sleep: what it finds must not bear the stamp of what was issued before.
+            self.account.begin_stamps();
+        }
+        if Q::SLEEPS {
+            in_flight = self.account.in_flight;
+        }
         for lane in &mut self.lanes {
             let mut sink = PollSink {
                 account: &mut self.account,
@@ -200,8 +213,13 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                 Err(gone) => self.gone = Some(gone.0),
             }
         }
-        self.after_pass(found, issued);
-        found > 0 || issued
+        let worked = found > 0 || issued;
+        self.passes_count += u64::from(worked);
+        if sampled && found > 0 {
+            self.sample_stamp_bound();
+        }
+        self.after_pass(worked, in_flight);
+        worked
     }
 
     /// Fills free slots with what is due. Whether anything was issued.
@@ -243,24 +261,17 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         self.account.submitted_count != before
     }
 
+    /// Takes the time. `in_flight` is how many were in flight since the last pass: in a queue that
+    /// sleeps the time passes in the poll, otherwise between the passes.
     #[inline]
-    fn after_pass(&mut self, found: usize, issued: bool) {
-        if found > 0 {
-            self.passes_found_count += 1;
-            if self
-                .passes_found_count
-                .is_multiple_of(StampBound::SAMPLE_EVERY)
-            {
-                self.sample_stamp_bound();
-            }
-        }
+    fn after_pass(&mut self, worked: bool, in_flight: u64) {
         let end = self.account.clock.now();
         let gap = end.since(self.pass_end);
         self.pass_end = end;
         if self.account.phase == Phase::Measure {
             self.polls_count += 1;
-            self.in_flight_area += u128::from(self.account.in_flight) * u128::from(gap);
-            if found > 0 || issued {
+            self.in_flight_area += u128::from(in_flight) * u128::from(gap);
+            if worked {
                 self.busy_ticks += gap;
             }
             if !Q::SLEEPS {

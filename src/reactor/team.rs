@@ -8,6 +8,7 @@ use crate::backend::{Device, QueueSpec};
 use crate::clock::{Clock, Tick};
 use crate::measure::{Collected, Collector, IntervalPort};
 use crate::request::Op;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,14 +49,21 @@ where
         .map(|setup| IntervalPort::new(setup.ops(), setup.open_loop()))
         .collect();
     let mut collector = Collector::new(setups.len());
-    let results: Vec<Result<ReactorOutcome, ReactorError>> = std::thread::scope(|scope| {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
         let threads: Vec<_> = setups
             .iter()
             .zip(&ports)
             .map(|(setup, port)| {
                 let (gate, port, clock) = (&gate, port.clone(), clock.clone());
-                let control = Arc::clone(control);
-                scope.spawn(move || reactor_thread(devices, setup, clock, &control, port, gate))
+                let (control, sender) = (Arc::clone(control), sender.clone());
+                scope.spawn(move || {
+                    let work = || reactor_thread(devices, setup, clock, &control, port, gate);
+                    let result = std::panic::catch_unwind(AssertUnwindSafe(work))
+                        .unwrap_or(Err(ReactorError::Panicked { index: setup.index }));
+                    // The receiver lives until every thread has finished.
+                    let _ = sender.send((setup.index, result));
+                })
             })
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
@@ -63,13 +71,12 @@ where
             drain_ports(&ports, &mut collector);
             watch(&collector);
         }
-        let joined = threads.into_iter().zip(setups).map(|(thread, setup)| {
-            thread
-                .join()
-                .unwrap_or(Err(ReactorError::Panicked { index: setup.index }))
-        });
-        joined.collect()
+        // Not joined: where I/Os were abandoned the kernel may hold the thread at its exit until the
+        // device answers (see `sys::standin`). Its work is done, and the scope asks for no more.
     });
+    let mut results: Vec<_> = receiver.try_iter().collect();
+    results.sort_by_key(|(index, _)| *index);
+    let results = results.into_iter().map(|(_, result)| result).collect();
     drain_ports(&ports, &mut collector);
     let outcomes = first_error(results)?;
     outcomes

@@ -15,6 +15,10 @@ pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return NOT_AVAILABLE.to_owned();
     }
+    if value == 0.0 {
+        // Without the sign that a sum of nothing has.
+        return "0".to_owned();
+    }
     // Exponent notation rounds first, so 9.996 is known to be 10.0 and not 1000e-2.
     let scientific = format!("{:.*e}", digits.saturating_sub(1), value);
     let exponent: i32 = scientific
@@ -212,6 +216,7 @@ mod tests {
         assert_eq!(significant(12345.6, 3), "12,346");
         assert_eq!(significant(-1234.5678, 3), "-1,235");
         assert_eq!(significant(0.0, 3), "0");
+        assert_eq!(significant(-0.0, 3), "0");
         assert_eq!(significant(f64::NAN, 3), "n/a");
         assert_eq!(iops(142_831.4), "142,831");
         assert_eq!(iops(12.345), "12.3");

@@ -28,10 +28,12 @@ pub struct Snapshot {
     pub elapsed_s: f64,
     /// Seconds the step will take; absent where a count ends it.
     pub total_s: Option<f64>,
-    /// I/Os a second over the last interval, successes only.
-    pub iops: f64,
-    /// Bytes a second over the last interval.
-    pub bytes_per_s: f64,
+    /// Intervals of this step complete so far: the figures below are new when it has grown.
+    pub intervals_count: usize,
+    /// I/Os a second over the last interval, successes only; absent before the first is complete.
+    pub iops: Option<f64>,
+    /// Bytes a second over the last interval; absent like `iops`.
+    pub bytes_per_s: Option<f64>,
     /// Median latency of the last interval; absent without samples.
     pub p50_ns: Option<u64>,
     /// 99th percentile of the last interval; absent without samples.

@@ -79,8 +79,10 @@ impl<'a> Watch<'a> {
             phase,
             elapsed_s,
             total_s,
-            iops: directions().map(|d| d.iops).sum(),
-            bytes_per_s: directions().map(|d| d.bytes_per_s).sum(),
+            intervals_count: self.seconds_told,
+            // Not `sum`: that of nothing is -0.0.
+            iops: second.map(|_| directions().fold(0.0, |sum, d| sum + d.iops)),
+            bytes_per_s: second.map(|_| directions().fold(0.0, |sum, d| sum + d.bytes_per_s)),
             p50_ns: directions().max_by_key(|d| d.ios_count).map(|d| d.p50_ns),
             p99_ns: directions().max_by_key(|d| d.ios_count).map(|d| d.p99_ns),
             in_flight_count: self.plan.streams.iter().map(|s| u64::from(s.depth)).sum(),

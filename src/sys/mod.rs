@@ -13,6 +13,7 @@ mod ring_kinds;
 pub mod slots;
 pub mod standin;
 mod uapi;
+pub mod workers;
 
 use crate::errno::Errno;
 

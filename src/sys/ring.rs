@@ -198,6 +198,20 @@ impl<E: Entries> Ring<E> {
         .map(drop)
     }
 
+    /// Gives registered files back. Closing the ring does so too, but some time later, on a worker of the
+    /// kernel: until then the device would count as open.
+    pub(super) fn unregister_files(&self) {
+        // SAFETY: this opcode takes no argument. It fails where none are registered, which is as good.
+        let _ = unsafe {
+            k::register(
+                self.fd.as_raw_fd(),
+                k::IORING_UNREGISTER_FILES,
+                std::ptr::null_mut(),
+                0,
+            )
+        };
+    }
+
     /// Registers ranges of memory as buffers, indexed in order.
     ///
     /// # Errors

@@ -404,6 +404,10 @@ impl SlotRing {
 impl Drop for SlotRing {
     fn drop(&mut self) {
         if self.in_flight == 0 {
+            self.main.unregister_files();
+            if let Some(side) = &self.side {
+                side.unregister_files();
+            }
             // SAFETY: dropped here and nowhere else, and nothing of `self` is used afterwards. The kernel
             // has completed every I/O that named this memory.
             unsafe { ManuallyDrop::drop(&mut self.arena) };

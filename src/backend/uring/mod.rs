@@ -42,8 +42,8 @@ pub struct UringDevice {
     writes: bool,
     /// Whether queues poll, or why not.
     polled: Result<(), String>,
-    /// What the queues opened so far found; written when one is opened, never while it runs.
-    notes: Mutex<Vec<String>>,
+    /// What the queues found; written when one is opened or closed, never while it runs.
+    notes: Notes,
 }
 
 impl UringDevice {
@@ -81,7 +81,7 @@ impl UringDevice {
             sysfs: sysfs.clone(),
             writes: options.writes,
             polled,
-            notes: Mutex::new(Vec::new()),
+            notes: Notes::default(),
         })
     }
 
@@ -92,15 +92,24 @@ impl UringDevice {
         name.clone_into(&mut self.facts.path);
         self
     }
+}
 
-    fn note(&self, registered: &Registered) {
+/// Lines for the record, each once, shared with the queues.
+#[derive(Debug, Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, line: String) {
         // A panic while adding a line leaves a list of lines all the same.
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in registered_lines(registered) {
-            if !notes.contains(&line) {
-                notes.push(line);
-            }
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&line) {
+            notes.push(line);
         }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.clone()
     }
 }
 
@@ -117,8 +126,7 @@ impl Device for UringDevice {
             Err(why) => format!("polled: no, {why}"),
         };
         let mut lines = vec!["direct I/O".to_owned(), polled];
-        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.extend(notes.iter().cloned());
+        lines.extend(self.notes.lines());
         lines
     }
 
@@ -133,12 +141,15 @@ impl Device for UringDevice {
             },
         )
         .map_err(|error| ring_error(&self.facts.path, error))?;
-        self.note(&ring.registered());
+        for line in registered_lines(&ring.registered()) {
+            self.notes.add(line);
+        }
         Ok(UringQueue::new(
             ring,
             spec,
             &self.facts,
             self.writes && spec.writes,
+            (self.sysfs.clone(), self.notes.clone()),
         ))
     }
 }

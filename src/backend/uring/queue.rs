@@ -4,7 +4,14 @@ use crate::backend::{Batch, Closed, DeviceFacts, Full, Gone, Queue, QueueSpec, S
 use crate::errno::Errno;
 use crate::request::{Io, Op, Slot, Status};
 use crate::sys::slots::{Request, SlotRing};
+use crate::sys::workers::{thread_id, worker_time};
+use crate::sysfs::Sysfs;
 use std::time::Duration;
+
+use super::Notes;
+
+/// For the record, where it was so.
+const WORKERS: &str = "some I/Os went through io_uring's worker threads (driver without NOWAIT, no free tag, or flush)";
 
 /// A queue of one reactor. A poll is one enter that hands over what was built and waits for
 /// completions; where the ring polls the device (IOPOLL) it spins instead, since the kernel's polling
@@ -18,6 +25,8 @@ pub struct UringQueue {
     refused: Vec<(Slot, Errno)>,
     /// What the next poll of refusals takes from; the two swap places.
     refused_before: Vec<(Slot, Errno)>,
+    /// Where to look for worker threads at the end, and where to note them.
+    at_close: (Sysfs, Notes),
 }
 
 /// What may be sent, and in which units.
@@ -64,7 +73,13 @@ impl Rules {
 }
 
 impl UringQueue {
-    pub(super) fn new(ring: SlotRing, spec: QueueSpec, facts: &DeviceFacts, writes: bool) -> Self {
+    pub(super) fn new(
+        ring: SlotRing,
+        spec: QueueSpec,
+        facts: &DeviceFacts,
+        writes: bool,
+        at_close: (Sysfs, Notes),
+    ) -> Self {
         // A refusal per slot is the most there can be: neither list ever grows.
         let places = spec.slots_count as usize;
         Self {
@@ -78,6 +93,7 @@ impl UringQueue {
             },
             refused: Vec::with_capacity(places),
             refused_before: Vec::with_capacity(places),
+            at_close,
         }
     }
 
@@ -201,6 +217,10 @@ impl Queue for UringQueue {
     }
 
     fn close(self, limit: Duration) -> Closed {
+        let (sysfs, notes) = &self.at_close;
+        if worker_time(sysfs, thread_id()).workers_count > 0 {
+            notes.add(WORKERS.to_owned());
+        }
         Closed {
             abandoned_count: self.ring.close(limit),
         }

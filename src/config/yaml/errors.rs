@@ -49,7 +49,13 @@ pub(super) fn translate(error: &YamlError, text: &str, file: &str) -> ConfigErro
             file,
             at,
             "",
-            "a job file holds one document; remove the `---` and what follows",
+            "a second document begins here; a job file holds one",
+        ),
+        YamlError::Budget { .. } => syntax(
+            file,
+            at,
+            "",
+            "from here on the file is larger or deeper than any job needs; split it",
         ),
         YamlError::Unexpected { expected, .. } => {
             let wanted = match *expected {

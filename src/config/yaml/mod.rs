@@ -56,7 +56,7 @@ impl Job {
             ));
         }
         let options = serde_yaml::options! {
-            budget: serde_yaml::budget! { max_nodes: MAX_NODES_COUNT, max_documents: 1 },
+            budget: serde_yaml::budget! { max_nodes: MAX_NODES_COUNT },
             with_snippet: false,
         };
         let raw: RawJob = serde_yaml::from_str_with_options(text, options)
@@ -75,7 +75,7 @@ impl Job {
                 file,
                 At::Default,
                 "steps",
-                "a job file needs at least one step, such as\nsteps:\n  - { rw: randread, bs: 4k, iodepth: 32 }",
+                "a job file needs at least one step, such as `steps: [{ rw: randread, bs: 4k, iodepth: 32 }]`",
             ));
         }
         job.check_words()?;

@@ -1,0 +1,10 @@
+//! Jobs from YAML and flags to plans: what is accepted, what it resolves to, and what refusals say.
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod flags;
+mod messages;
+mod plans;
+mod random;
+mod regions;
+mod support;

@@ -1,0 +1,8 @@
+//! The program as its users run it: every outcome of `lanemark run` without root or a device.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod outcomes;
+mod signals;
+mod sim;
+mod traps;

@@ -1,0 +1,61 @@
+//! Signals: the run ends, what was measured is kept and is true.
+
+use crate::common::{Ran, lanemark};
+use lanemark::record::Outcome;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn start(words: &str) -> Child {
+    lanemark(&format!("{words} --format json --progress none"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn send(child: &Child, signal: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", signal, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn a_signal_ends_the_run_with_true_rates() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let child = start("run --device null --iodepth 16 --runtime 60s --ramp_time 0s");
+        std::thread::sleep(Duration::from_secs(2));
+        send(&child, signal);
+        let asked = Instant::now();
+        let ran = Ran::of(&child.wait_with_output().unwrap());
+        assert!(asked.elapsed() < Duration::from_secs(5));
+        assert_eq!(ran.code, 130, "{signal}: {}", ran.stderr);
+        let record = ran.record();
+        assert_eq!(
+            (record.status, record.steps[0].status),
+            (Outcome::Interrupted, Outcome::Interrupted)
+        );
+        let step = &record.steps[0];
+        assert!((1.0..3.5).contains(&step.window_s), "{}", step.window_s);
+        let read = step.read.as_ref().unwrap();
+        assert!((read.iops - read.ios_count as f64 / step.window_s).abs() < 1.0);
+        assert_eq!(step.submitted_count, step.completed_count);
+    }
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = format!("scratch:size=8M,dir={}", dir.path().display());
+    let child = start(&format!(
+        "run --device {device} --rate_iops 1 --runtime 600s"
+    ));
+    std::thread::sleep(Duration::from_millis(1500));
+    send(&child, "INT");
+    send(&child, "INT");
+    let asked = Instant::now();
+    let ran = Ran::of(&child.wait_with_output().unwrap());
+    assert!(asked.elapsed() < Duration::from_secs(4));
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+}
