@@ -24,23 +24,31 @@ impl Keeper {
     pub(super) fn start(raw: Raw, gone: Arc<AtomicBool>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("spdk-admin".to_owned()).spawn(move || {
-            while !told.load(Ordering::Relaxed) {
-                // SAFETY: the controller is attached (see above); the function is thread safe (nvme.h).
-                let result = unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(raw.ptr()) };
-                if result < 0 && !gone.swap(true, Ordering::Relaxed) {
-                    tracing::debug!("the admin queue is dead: errno {}", -result);
+        let thread = std::thread::Builder::new()
+            .name("spdk-admin".to_owned())
+            .spawn(move || {
+                while !told.load(Ordering::Relaxed) {
+                    // SAFETY: the controller is attached (see above); the function is thread safe (nvme.h).
+                    let result =
+                        unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(raw.ptr()) };
+                    if result < 0 && !gone.swap(true, Ordering::Relaxed) {
+                        tracing::debug!("the admin queue is dead: errno {}", -result);
+                    }
+                    std::thread::park_timeout(LOOK_EVERY);
                 }
-                std::thread::park_timeout(LOOK_EVERY);
-            }
-        });
-        Self { stop, thread: thread.ok() }
+            });
+        Self {
+            stop,
+            thread: thread.ok(),
+        }
     }
 
     /// Stops polling. False: the thread is stuck in the driver.
     pub(super) fn stop(self) -> bool {
         self.stop.store(true, Ordering::Relaxed);
-        let Some(thread) = self.thread else { return true };
+        let Some(thread) = self.thread else {
+            return true;
+        };
         let deadline = Instant::now() + STOP_LIMIT;
         while !thread.is_finished() {
             if Instant::now() > deadline {

@@ -59,7 +59,9 @@ pub fn absent() -> Option<&'static str> {
     if cfg!(spdk) {
         None
     } else if why.is_empty() {
-        Some("SPDK was not found when this program was built; run scripts/install-spdk and build again")
+        Some(
+            "SPDK was not found when this program was built; run scripts/install-spdk and build again",
+        )
     } else {
         Some(why)
     }

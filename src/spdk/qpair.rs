@@ -33,7 +33,13 @@ const STATUS_OFFSET: usize = 14;
 #[inline]
 pub(super) unsafe fn status_field(completion: *const spdk_sys::spdk_nvme_cpl) -> u16 {
     // SAFETY: 16 bytes are readable (the caller); the field is aligned within them.
-    unsafe { completion.cast::<u8>().add(STATUS_OFFSET).cast::<u16>().read() }
+    unsafe {
+        completion
+            .cast::<u8>()
+            .add(STATUS_OFFSET)
+            .cast::<u16>()
+            .read()
+    }
 }
 
 /// How a completion reaches the caller of `poll`.
@@ -86,7 +92,9 @@ impl Inner {
     #[inline]
     fn submit(&self, index: u32, command: &Command, payload: Payload) -> Result<(), Refused> {
         let slot = index as usize;
-        let Some(state) = self.slots.get(slot).filter(|state| !state.busy.get()) else { return Err(Refused::Misuse) };
+        let Some(state) = self.slots.get(slot).filter(|state| !state.busy.get()) else {
+            return Err(Refused::Misuse);
+        };
         let mut sqe = *command;
         let (sqe, context) = ((&raw mut sqe).cast(), (&raw const *state).cast_mut().cast());
         let fits = |bytes: u32| bytes as usize <= self.slot_bytes;
@@ -96,29 +104,88 @@ impl Inner {
         // callback or leaks.
         let result = unsafe {
             match payload {
-                Payload::None => {
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(self.controller, self.raw, sqe, std::ptr::null_mut(), 0, Some(completed), context)
-                }
+                Payload::None => spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
+                    self.controller,
+                    self.raw,
+                    sqe,
+                    std::ptr::null_mut(),
+                    0,
+                    Some(completed),
+                    context,
+                ),
                 Payload::Data(bytes) if fits(bytes) => {
                     let data = self.data_at(slot).cast();
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(self.controller, self.raw, sqe, data, bytes, Some(completed), context)
+                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
+                        self.controller,
+                        self.raw,
+                        sqe,
+                        data,
+                        bytes,
+                        Some(completed),
+                        context,
+                    )
                 }
                 Payload::Extra(bytes) if bytes as usize <= self.extra_bytes => {
                     let data = self.extra_at(slot).cast();
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(self.controller, self.raw, sqe, data, bytes, Some(completed), context)
-                }
-                Payload::DataAndExtra { bytes, extra_bytes } if fits(bytes) && extra_bytes as usize <= self.extra_bytes => {
-                    let (data, extra) = (self.data_at(slot).cast(), self.extra_at(slot).cast());
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw_with_md(
-                        self.controller, self.raw, sqe, data, bytes, extra, Some(completed), context,
+                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
+                        self.controller,
+                        self.raw,
+                        sqe,
+                        data,
+                        bytes,
+                        Some(completed),
+                        context,
                     )
                 }
-                Payload::Split { write, lba, blocks, bytes, extra_bytes, flags }
+                Payload::DataAndExtra { bytes, extra_bytes }
                     if fits(bytes) && extra_bytes as usize <= self.extra_bytes =>
                 {
-                    let (data, extra) = (self.data_at(slot).cast(), if extra_bytes > 0 { self.extra_at(slot) } else { std::ptr::null_mut() });
-                    let call = if write { spdk_sys::spdk_nvme_ns_cmd_write_with_md } else { spdk_sys::spdk_nvme_ns_cmd_read_with_md };
-                    call(self.namespace, self.raw, data, extra.cast(), lba, blocks, Some(completed), context, flags, 0, 0)
+                    let (data, extra) = (self.data_at(slot).cast(), self.extra_at(slot).cast());
+                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw_with_md(
+                        self.controller,
+                        self.raw,
+                        sqe,
+                        data,
+                        bytes,
+                        extra,
+                        Some(completed),
+                        context,
+                    )
+                }
+                Payload::Split {
+                    write,
+                    lba,
+                    blocks,
+                    bytes,
+                    extra_bytes,
+                    flags,
+                } if fits(bytes) && extra_bytes as usize <= self.extra_bytes => {
+                    let (data, extra) = (
+                        self.data_at(slot).cast(),
+                        if extra_bytes > 0 {
+                            self.extra_at(slot)
+                        } else {
+                            std::ptr::null_mut()
+                        },
+                    );
+                    let call = if write {
+                        spdk_sys::spdk_nvme_ns_cmd_write_with_md
+                    } else {
+                        spdk_sys::spdk_nvme_ns_cmd_read_with_md
+                    };
+                    call(
+                        self.namespace,
+                        self.raw,
+                        data,
+                        extra.cast(),
+                        lba,
+                        blocks,
+                        Some(completed),
+                        context,
+                        flags,
+                        0,
+                        0,
+                    )
                 }
                 _ => return Err(Refused::Misuse),
             }
@@ -203,7 +270,12 @@ unsafe extern "C" fn completed(context: *mut c_void, completion: *const spdk_sys
 
 /// # Safety
 /// `context` is a `C` that nobody else uses during the call.
-unsafe fn handle<C: Completions>(context: *mut c_void, inner: &Inner, slot: u32, status: NvmeStatus) {
+unsafe fn handle<C: Completions>(
+    context: *mut c_void,
+    inner: &Inner,
+    slot: u32,
+    status: NvmeStatus,
+) {
     // SAFETY: the caller.
     let receiver = unsafe { &mut *context.cast::<C>() };
     receiver.completed(&mut Lane { inner }, slot, status);
@@ -220,7 +292,12 @@ impl Lane<'_> {
     /// # Errors
     /// [`Refused`]; nothing was sent.
     #[inline]
-    pub fn submit(&mut self, slot: u32, command: &Command, payload: Payload) -> Result<(), Refused> {
+    pub fn submit(
+        &mut self,
+        slot: u32,
+        command: &Command,
+        payload: Payload,
+    ) -> Result<(), Refused> {
         self.inner.submit(slot, command, payload)
     }
 
@@ -244,7 +321,10 @@ impl Lane<'_> {
         match self.inner.slots.get(slot as usize) {
             // SAFETY: as in `buffer`.
             Some(state) if !state.busy.get() && self.inner.extra.is_some() => unsafe {
-                std::slice::from_raw_parts_mut(self.inner.extra_at(slot as usize), self.inner.extra_bytes)
+                std::slice::from_raw_parts_mut(
+                    self.inner.extra_at(slot as usize),
+                    self.inner.extra_bytes,
+                )
             },
             _ => &mut [],
         }
@@ -261,7 +341,9 @@ pub struct Qpair {
 
 impl std::fmt::Debug for Qpair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Qpair").field("controller", &self.controller.id()).finish_non_exhaustive()
+        f.debug_struct("Qpair")
+            .field("controller", &self.controller.id())
+            .finish_non_exhaustive()
     }
 }
 
@@ -279,7 +361,12 @@ impl Qpair {
         let extra_bytes = (spec.extra_bytes as usize).next_multiple_of(64);
         let extra = match extra_bytes {
             0 => None,
-            bytes => Some(Dma::zeroed(controller.env, &device, bytes.saturating_mul(slots), node)?),
+            bytes => Some(Dma::zeroed(
+                controller.env,
+                &device,
+                bytes.saturating_mul(slots),
+                node,
+            )?),
         };
         log::clear();
         let raw = allocate(controller, spec).ok_or_else(|| SpdkError::NoQueue {
@@ -289,7 +376,8 @@ impl Qpair {
             said: log::said(),
         })?;
         // SAFETY: the controller is attached as long as `controller` lives.
-        let namespace = unsafe { spdk_sys::spdk_nvme_ctrlr_get_ns(controller.raw.ptr(), spec.nsid) };
+        let namespace =
+            unsafe { spdk_sys::spdk_nvme_ctrlr_get_ns(controller.raw.ptr(), spec.nsid) };
         let mut inner = Box::new(Inner {
             raw,
             controller: controller.raw.ptr(),
@@ -306,9 +394,20 @@ impl Qpair {
             context: Cell::new(std::ptr::null_mut()),
         });
         let owner: *const Inner = &raw const *inner;
-        inner.slots.extend((0..spec.slots_count).map(|index| SlotState { owner, index, busy: Cell::new(false), kept: Cell::new(None) }));
+        inner
+            .slots
+            .extend((0..spec.slots_count).map(|index| SlotState {
+                owner,
+                index,
+                busy: Cell::new(false),
+                kept: Cell::new(None),
+            }));
         let inner = NonNull::from(Box::leak(inner));
-        Ok(Self { inner, controller: Arc::clone(controller), _thread: PhantomData })
+        Ok(Self {
+            inner,
+            controller: Arc::clone(controller),
+            _thread: PhantomData,
+        })
     }
 
     #[inline]
@@ -320,7 +419,9 @@ impl Qpair {
     /// To send commands and use buffers outside a poll.
     #[inline]
     pub fn lane(&mut self) -> Lane<'_> {
-        Lane { inner: self.inner() }
+        Lane {
+            inner: self.inner(),
+        }
     }
 
     /// The buffer of a slot; empty where a command is in flight in it, or there is no such slot.
@@ -386,7 +487,11 @@ impl Qpair {
             }
         });
         if freed.is_none() {
-            tracing::warn!("{}: a queue did not close within {} s, left behind", self.controller.name(), FREE_LIMIT.as_secs());
+            tracing::warn!(
+                "{}: a queue did not close within {} s, left behind",
+                self.controller.name(),
+                FREE_LIMIT.as_secs()
+            );
         }
         abandoned
     }
@@ -394,16 +499,25 @@ impl Qpair {
 
 fn allocate(controller: &Controller, spec: &QpairSpec) -> Option<*mut spdk_sys::spdk_nvme_qpair> {
     let size = size_of::<spdk_sys::spdk_nvme_io_qpair_opts>();
-    let entries = spec.depth.saturating_add(1).next_power_of_two().clamp(2, controller.queue_entries());
+    let entries = spec
+        .depth
+        .saturating_add(1)
+        .next_power_of_two()
+        .clamp(2, controller.queue_entries());
     let mut opts = MaybeUninit::<spdk_sys::spdk_nvme_io_qpair_opts>::zeroed();
     // SAFETY: plain old data, valid as all zeros; SPDK fills in the defaults, told the size, and copies the
     // options in the call. The controller is attached as long as its `Arc` lives; allocation takes its lock.
     let raw = unsafe {
-        spdk_sys::spdk_nvme_ctrlr_get_default_io_qpair_opts(controller.raw.ptr(), opts.as_mut_ptr(), size);
+        spdk_sys::spdk_nvme_ctrlr_get_default_io_qpair_opts(
+            controller.raw.ptr(),
+            opts.as_mut_ptr(),
+            size,
+        );
         let opts = opts.assume_init_mut();
         opts.io_queue_size = entries;
         opts.io_queue_requests = spec.requests_count.max(entries);
-        opts.__bindgen_anon_1.delay_cmd_submit = spec.deferred && controller.id().transport.has_doorbells();
+        opts.__bindgen_anon_1.delay_cmd_submit =
+            spec.deferred && controller.id().transport.has_doorbells();
         spdk_sys::spdk_nvme_ctrlr_alloc_io_qpair(controller.raw.ptr(), opts, size)
     };
     (!raw.is_null()).then_some(raw)
