@@ -49,7 +49,7 @@ fn a_stopped_target_ends_the_run() {
     for vfio in [false, true] {
         let Some(target) = with_null() else { return };
         let device = if vfio { target.vfio_user(NQN) } else { target.tcp(NQN) };
-        let done = run_during(&device, &[LONG, &["--runtime", "3s"]].concat(), AT, |_| target.signal("STOP"));
+        let done = run_during(&device, LONG, AT, |_| target.signal("STOP"));
         target.signal("CONT");
         failed_well(&done);
         assert!(done.json()["steps"][0]["abandoned_count"].as_u64().unwrap() > 0, "{done:?}");

@@ -15,7 +15,7 @@ const CNS_DESCRIPTORS: u8 = 0x03;
 
 /// Where the answer arrives. The callback may run on this thread or on the keeper's.
 #[derive(Default)]
-struct Answer {
+pub(super) struct Answer {
     done: AtomicBool,
     field: AtomicU16,
 }
@@ -65,7 +65,7 @@ impl Controller {
         }
         let deadline = Instant::now() + self.limit;
         // SAFETY: the answer is alive: it is freed below only, and written through atomics only.
-        while !unsafe { &*answer }.done.load(Ordering::Acquire) {
+        while !unsafe { (*answer).is_done() } {
             // SAFETY: the controller is attached; the function is thread safe (nvme.h).
             let result = unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
             if Instant::now() > deadline || result < 0 {
@@ -85,7 +85,15 @@ impl Controller {
     }
 }
 
-unsafe extern "C" fn answered(context: *mut c_void, completion: *const spdk_sys::spdk_nvme_cpl) {
+impl Answer {
+    /// Whether it has arrived; whoever sent the command may then free it.
+    pub(super) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+}
+
+/// The callback of admin commands; its context is an [`Answer`].
+pub(super) unsafe extern "C" fn answered(context: *mut c_void, completion: *const spdk_sys::spdk_nvme_cpl) {
     // SAFETY: the context is the `Answer` given with the command, alive until `done` is seen; SPDK passes a
     // completion that lives during the call.
     unsafe {

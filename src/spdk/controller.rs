@@ -2,7 +2,7 @@
 
 use super::bounded;
 use super::env::Env;
-use super::keeper::Keeper;
+use super::keeper::{Health, Keeper};
 use super::spec::{AttachOptions, Namespace};
 use super::trid::{Transport, TransportId};
 use super::{SpdkError, log};
@@ -11,7 +11,6 @@ use std::ffi::{CString, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long detaching may take before the controller is left behind.
@@ -54,7 +53,7 @@ pub struct Controller {
     pub(super) env: &'static Env,
     pub(super) raw: Raw,
     pub(super) limit: Duration,
-    pub(super) gone: Arc<AtomicBool>,
+    pub(super) health: Arc<Health>,
     id: TransportId,
     facts: Facts,
     keeper: Option<Keeper>,
@@ -80,12 +79,12 @@ impl Controller {
             Failed::Refused => SpdkError::Attach { device: device.clone(), said: log::said(), hint: hint(id) },
         })?;
         // From here on dropping detaches.
-        let gone = Arc::new(AtomicBool::new(false));
+        let health = Arc::new(Health::default());
         let mut controller = Self {
             env,
             raw,
             limit: options.limit,
-            gone: Arc::clone(&gone),
+            health: Arc::clone(&health),
             id: id.clone(),
             facts: facts(&device, raw)?,
             keeper: None,
@@ -95,7 +94,7 @@ impl Controller {
         if discovery || controller.facts.identify.kind == ControllerKind::Discovery {
             return Err(SpdkError::Discovery { device });
         }
-        controller.keeper = Some(Keeper::start(raw, gone));
+        controller.keeper = Some(Keeper::start(raw, health, id.transport != Transport::Pcie));
         Ok(Arc::new(controller))
     }
 
@@ -141,10 +140,10 @@ impl Controller {
         self.facts.queue_entries
     }
 
-    /// Whether the keeper found the controller dead.
+    /// Whether the controller was found dead or silent.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.health.is_gone()
     }
 
     /// Every active namespace, in order of its identifier.
@@ -182,8 +181,8 @@ impl Controller {
 impl Drop for Controller {
     fn drop(&mut self) {
         let quiet = self.keeper.take().is_none_or(Keeper::stop);
-        if !quiet || bounded::left_behind() {
-            tracing::warn!("{}: left attached, a call into its driver does not return", self.name());
+        if !quiet || self.health.is_silent() {
+            tracing::warn!("{}: left attached, it does not answer", self.name());
             return;
         }
         let raw = self.raw;

@@ -113,6 +113,8 @@ impl Inner {
                         self.controller, self.raw, sqe, data, bytes, extra, Some(completed), context,
                     )
                 }
+                // The driver's split divides by a limit that it clears when the namespace is removed.
+                Payload::Split { .. } if !self.namespace_is_active() => return Err(Refused::Dead),
                 Payload::Split { write, lba, blocks, bytes, extra_bytes, flags }
                     if fits(bytes) && extra_bytes as usize <= self.extra_bytes =>
                 {
@@ -133,6 +135,12 @@ impl Inner {
             libc::EINVAL => Err(Refused::Misuse),
             _ => Err(Refused::Dead),
         }
+    }
+
+    fn namespace_is_active(&self) -> bool {
+        // SAFETY: the driver keeps a namespace's struct as long as the controller is attached, which `Qpair`
+        // sees to; the function reads one flag.
+        !self.namespace.is_null() && unsafe { spdk_sys::spdk_nvme_ns_is_active(self.namespace) }
     }
 
     /// Hands over what came while nobody was listening.
@@ -350,9 +358,17 @@ impl Qpair {
         let found = unsafe { spdk_sys::spdk_nvme_qpair_process_completions(inner.raw, most) };
         inner.handler.set(None);
         match usize::try_from(found) {
+            // Looked at only when there is nothing else to do.
+            Ok(0) if self.controller.is_gone() => Err(if self.controller.health.is_silent() { libc::ETIMEDOUT } else { libc::ENODEV }),
             Ok(found) => Ok(found + kept as usize),
             Err(_) => Err(-found),
         }
+    }
+
+    /// Whether the controller still lists the namespace.
+    #[must_use]
+    pub fn namespace_is_active(&self) -> bool {
+        self.inner().namespace_is_active()
     }
 
     /// Waits up to `limit` for what is in flight, then gives the queue back. How many commands were abandoned.
@@ -366,11 +382,15 @@ impl Qpair {
             }
             // SAFETY: as in `poll`; nobody listens, so statuses are kept.
             let found = unsafe { spdk_sys::spdk_nvme_qpair_process_completions(inner.raw, 0) };
-            if found < 0 || Instant::now() > deadline {
+            if found < 0 || self.controller.is_gone() || Instant::now() > deadline {
                 break;
             }
         }
         let abandoned = waiting(self.inner());
+        if self.controller.health.is_silent() {
+            // Giving the queue back would wait for an answer. Everything stays where it is, for good.
+            return abandoned;
+        }
         let (raw, inner) = (self.inner().raw, self.inner);
         // SAFETY: this thread does nothing but wait; where the call does not come back, `inner` is never used or
         // freed again by anybody here.

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// invalid namespace.
 const GONE: [(u8, u8); 2] = [(0, 0x08), (0, 0x0b)];
 
+/// What a removed namespace is reported as, whatever its last commands ended with.
+const NAMESPACE_REMOVED: Status = Status::Nvme { sct: 0, sc: 0x0b };
+
 /// A queue pair with its commands.
 #[derive(Debug)]
 pub struct SpdkQueue {
@@ -42,6 +45,8 @@ struct State {
     /// Taken, and to be refused at the next poll: writes on a queue opened without.
     refused: VecDeque<u32>,
     gone: Option<Status>,
+    /// An I/O failed in this poll: look whether the namespace is still there.
+    doubt: bool,
 }
 
 impl SpdkQueue {
@@ -80,6 +85,7 @@ impl SpdkQueue {
             held: VecDeque::with_capacity(slots),
             refused: VecDeque::with_capacity(slots),
             gone: None,
+            doubt: false,
         };
         Ok(Self { qpair, state })
     }
@@ -182,6 +188,7 @@ impl<S: Sink> Completions for Receiver<'_, S> {
             Status::Ok
         } else {
             let failed = Status::Nvme { sct: status.sct, sc: status.sc };
+            self.state.doubt = true;
             if GONE.contains(&(status.sct, status.sc)) {
                 self.state.gone = Some(failed);
             }
@@ -233,6 +240,9 @@ impl Queue for SpdkQueue {
         }
         if !self.state.held.is_empty() {
             self.state.send_held(&mut self.qpair.lane());
+        }
+        if std::mem::take(&mut self.state.doubt) && !self.qpair.namespace_is_active() {
+            self.state.gone = Some(NAMESPACE_REMOVED);
         }
         match self.state.gone {
             Some(status) => Err(Gone(status)),
