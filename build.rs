@@ -12,7 +12,9 @@ use std::process::Command;
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(spdk)");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src");
+    if env::var("PROFILE").as_deref() == Ok("release") {
+        println!("cargo:rerun-if-changed=src");
+    }
     set("GIT_COMMIT", &commit());
     set(
         "RUSTC",
@@ -52,7 +54,12 @@ fn commit() -> String {
     if !ours {
         return unknown();
     }
-    for name in ["HEAD", "index", "logs/HEAD"] {
+    // A debug build does not follow every commit: it would rebuild everything for a line of `--version`.
+    let followed: &[&str] = match env::var("PROFILE").as_deref() {
+        Ok("release") => &["HEAD", "index", "logs/HEAD"],
+        _ => &[],
+    };
+    for name in followed {
         if let Some(path) = git(&["rev-parse", "--path-format=absolute", "--git-path", name])
             .filter(|path| Path::new(path).exists())
         {

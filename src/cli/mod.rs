@@ -1,9 +1,12 @@
 //! The command line: its types, one file per verb, and what goes out to the user.
 
 pub mod args;
+pub mod check;
 pub mod completions;
+pub mod devices;
 pub mod exit;
 mod job_flags;
+pub mod listing;
 pub mod output;
 pub mod progress;
 mod progress_line;

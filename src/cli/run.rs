@@ -62,7 +62,11 @@ pub fn run(args: &RunArgs) -> Exit {
     match done {
         Ok(Done::Record(record)) => hand_over(&record, output, args.format),
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
-        Err(error) => refuse(Some(output), args.format, &sysfs, error.failure()),
+        Err(error) => {
+            // What is measured is never written to, not even to say so.
+            let output = (!matches!(error, RunError::OutputIsDevice(_))).then_some(output);
+            refuse(output, args.format, &sysfs, error.failure())
+        }
     }
 }
 

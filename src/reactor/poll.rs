@@ -192,13 +192,11 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         let mut found = 0;
         self.account.begin_stamps();
         let issued = self.issue_pending && self.issue();
-        if issued {
-            if sampled {
-                self.sample_stamp_bound();
-            }
-            // The poll may sleep: what it finds must not bear the stamp of what was issued before.
-            self.account.begin_stamps();
+        if issued && sampled {
+            self.sample_stamp_bound();
         }
+        // The poll may sleep: what it finds must not bear a stamp from before.
+        self.account.begin_stamps();
         if Q::SLEEPS {
             in_flight = self.account.in_flight;
         }

@@ -1,15 +1,17 @@
 //! The loop against devices whose truth is known.
 #![allow(clippy::unwrap_used)]
 
-use super::{Control, ReactorSetup, StreamSetup, TeamEnd, run_virtual_team};
-use crate::backend::sim::{SimDevice, SimSpec};
-use crate::backend::{Batch, Device};
-use crate::clock::VirtualClock;
-use crate::measure::StampChoice;
+use super::{Control, Reactor, ReactorSetup, StreamSetup, TeamEnd, run_virtual_team};
+use crate::backend::sim::{SimDevice, SimQueue, SimSpec, VirtualQueue};
+use crate::backend::{Batch, Closed, Device, Full, Gone, Queue, Sink, Wait};
+use crate::clock::{Clock, VirtualClock};
+use crate::measure::{Collector, IntervalPort, StampChoice};
+use crate::request::{Io, Slot};
 use crate::workload::{
     Access, Arrival, DataPattern, Distribution, OpMix, Quota, Region, SizeShare, StreamSpec,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) fn spec(depth: u32, seed: u64) -> StreamSpec {
     StreamSpec {
@@ -211,4 +213,92 @@ fn a_stall_shows_in_scheduled_latency() {
         scheduled.p99_9
     );
     assert_eq!(end.collected.series.len(), 5);
+}
+
+/// A queue that sleeps in its poll, as io_uring does, over a simulated device.
+struct Sleepy(SimQueue, VirtualClock);
+
+impl Queue for Sleepy {
+    const SLEEPS: bool = true;
+    const FOUND_TOGETHER: bool = true;
+
+    fn submit(&mut self, slot: Slot, io: Io) -> Result<(), Full> {
+        self.0.submit(slot, io)
+    }
+    fn flush(&mut self) -> Result<(), Gone> {
+        self.0.flush()
+    }
+    fn poll<S: Sink>(&mut self, sink: &mut S, wait: Wait) -> Result<usize, Gone> {
+        self.0.flush()?;
+        let now = self.1.now();
+        let until = match wait {
+            Wait::Never => now.plus(100),
+            Wait::AtMostNs(ns) => now.plus(ns),
+        };
+        self.1
+            .advance_to(self.0.next_event().unwrap_or(until).min(until));
+        self.0.poll(sink, wait)
+    }
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.0.buffer(slot)
+    }
+    fn close(self, limit: Duration) -> Closed {
+        self.0.close(limit)
+    }
+}
+
+#[test]
+fn sleeping_in_a_poll_is_no_part_of_a_stamp_or_its_bound() {
+    for (stamp, arrival) in [
+        (StampChoice::Exact, Arrival::Fixed { iops: 200.0 }),
+        (StampChoice::Batch, Arrival::Fixed { iops: 200.0 }),
+        (StampChoice::Batch, Arrival::Closed),
+    ] {
+        let clock = VirtualClock::new();
+        let device = SimDevice::new(
+            "sim",
+            &SimSpec::parse("latency=100us").unwrap(),
+            clock.clone(),
+        );
+        let mut setup = setup(
+            0,
+            vec![StreamSpec {
+                arrival,
+                ..spec(4, 1)
+            }],
+        );
+        setup.stamp = stamp;
+        let port = IntervalPort::new(setup.ops(), setup.open_loop());
+        let control = Arc::new(Control::default());
+        let open = |_, slots, bytes| {
+            let spec = super::team::queue_spec(&setup, slots, bytes);
+            device
+                .open_queue(spec)
+                .map(|queue| Sleepy(queue, clock.clone()))
+        };
+        let mut reactor = Reactor::new(&setup, clock.clone(), control, port.clone(), open).unwrap();
+        reactor.start(clock.now());
+        reactor.run();
+        let outcome = reactor.finish();
+        assert_eq!(outcome.stamp_bound.bound_ns(), 0);
+        let mut collector = Collector::new(1);
+        while let Some(interval) = port.take() {
+            collector.add(&interval);
+        }
+        collector.add(&outcome.last_interval);
+        let latency = collector.finish().latency[0].summary().unwrap();
+        // An arrival that falls due between two looks waits for the second.
+        assert!(
+            latency.min >= 100_000 && latency.p50 <= 100_200,
+            "{latency:?}"
+        );
+        let window_ns = (outcome.window_end_ns - outcome.window_start_ns) as f64;
+        let in_flight = outcome.in_flight_area_ns as f64 / window_ns;
+        let expected = if arrival == Arrival::Closed {
+            4.0
+        } else {
+            0.02
+        };
+        assert!((in_flight / expected - 1.0).abs() < 0.02, "{in_flight}");
+    }
 }

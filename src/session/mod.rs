@@ -1,5 +1,13 @@
 //! From a plan and the device's facts, over reactors, to a record.
 
+pub mod guard;
+pub mod identity;
+pub mod machine;
+pub mod preflight;
+pub mod prepare;
+pub mod scan;
+pub mod written;
+
 mod assemble;
 mod cost;
 mod environment;

@@ -1,0 +1,32 @@
+//! What the verbs that list things share: how they are shown, and tables that fit a terminal.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+/// How a list is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum ListFormat {
+    /// A table.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// Version of the JSON layout of lists.
+pub(super) const LIST_SCHEMA_VERSION: u32 = 1;
+
+/// A table without frames. Its width is the terminal's on a terminal and its content's elsewhere.
+pub(super) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header.iter().copied());
+    table
+}
+
+/// The table's text without blanks at line ends.
+pub(super) fn text_of(table: &Table) -> String {
+    let lines = table.lines().map(|line| line.trim_end().to_owned());
+    lines.fold(String::new(), |text, line| text + &line + "\n")
+}
