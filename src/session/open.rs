@@ -275,11 +275,7 @@ fn open_uring(
     })
 }
 
-fn open_spdk(
-    names: &[&str],
-    choice: BackendChoice,
-    sysfs: &Sysfs,
-) -> Result<Opened, SessionError> {
+fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let devices = SpdkDevice::open_all(sysfs, names)?;
     let reason = match choice {
         BackendChoice::Spdk => "asked for",

@@ -65,30 +65,42 @@ impl Keeper {
     pub(super) fn start(raw: Raw, health: Arc<Health>, ask: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("spdk-admin".to_owned()).spawn(move || {
-            let mut question = Question { raw, pending: None, due: Instant::now() + ASK_EVERY };
-            while !told.load(Ordering::Relaxed) {
-                // SAFETY: the controller is attached (see above); the function is thread safe (nvme.h).
-                let result = unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(raw.ptr()) };
-                if result < 0 && !health.is_gone() {
-                    tracing::debug!("the admin queue is dead: errno {}", -result);
-                    health.lost();
+        let thread = std::thread::Builder::new()
+            .name("spdk-admin".to_owned())
+            .spawn(move || {
+                let mut question = Question {
+                    raw,
+                    pending: None,
+                    due: Instant::now() + ASK_EVERY,
+                };
+                while !told.load(Ordering::Relaxed) {
+                    // SAFETY: the controller is attached (see above); the function is thread safe (nvme.h).
+                    let result =
+                        unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(raw.ptr()) };
+                    if result < 0 && !health.is_gone() {
+                        tracing::debug!("the admin queue is dead: errno {}", -result);
+                        health.lost();
+                    }
+                    if ask && !health.is_gone() && !question.answered_in_time() {
+                        health.fell_silent();
+                        return;
+                    }
+                    std::thread::park_timeout(LOOK_EVERY);
                 }
-                if ask && !health.is_gone() && !question.answered_in_time() {
-                    health.fell_silent();
-                    return;
-                }
-                std::thread::park_timeout(LOOK_EVERY);
-            }
-            question.finish();
-        });
-        Self { stop, thread: thread.ok() }
+                question.finish();
+            });
+        Self {
+            stop,
+            thread: thread.ok(),
+        }
     }
 
     /// Stops polling. False: the thread is stuck in the driver.
     pub(super) fn stop(self) -> bool {
         self.stop.store(true, Ordering::Relaxed);
-        let Some(thread) = self.thread else { return true };
+        let Some(thread) = self.thread else {
+            return true;
+        };
         let deadline = Instant::now() + STOP_LIMIT;
         while !thread.is_finished() {
             if Instant::now() > deadline {

@@ -23,6 +23,8 @@ mod dma;
 #[cfg(spdk)]
 mod env;
 #[cfg(spdk)]
+mod inner;
+#[cfg(spdk)]
 mod keeper;
 #[cfg(spdk)]
 mod log;
@@ -34,7 +36,9 @@ pub use controller::Controller;
 #[cfg(spdk)]
 pub use env::Env;
 #[cfg(spdk)]
-pub use qpair::{Lane, Qpair};
+pub use inner::Lane;
+#[cfg(spdk)]
+pub use qpair::Qpair;
 
 #[cfg(not(spdk))]
 mod stub;
@@ -59,7 +63,9 @@ pub fn absent() -> Option<&'static str> {
     if cfg!(spdk) {
         None
     } else if why.is_empty() {
-        Some("SPDK was not found when this program was built; run scripts/install-spdk and build again")
+        Some(
+            "SPDK was not found when this program was built; run scripts/install-spdk and build again",
+        )
     } else {
         Some(why)
     }

@@ -26,7 +26,11 @@ pub struct AttachOptions {
 
 impl Default for AttachOptions {
     fn default() -> Self {
-        Self { io_queues_count: 1, queue_entries: 4096, limit: Duration::from_secs(15) }
+        Self {
+            io_queues_count: 1,
+            queue_entries: 4096,
+            limit: Duration::from_secs(15),
+        }
     }
 }
 
@@ -111,4 +115,3 @@ pub trait Completions {
     /// The command of `slot` ended with `status`. The lane may be used to send the next.
     fn completed(&mut self, lane: &mut Lane<'_>, slot: u32, status: NvmeStatus);
 }
-

@@ -50,13 +50,22 @@ struct State {
 }
 
 impl SpdkQueue {
-    pub(super) fn open(controller: &Arc<Controller>, nsid: u32, layout: Layout, spec: QueueSpec) -> Result<Self, BackendError> {
+    pub(super) fn open(
+        controller: &Arc<Controller>,
+        nsid: u32,
+        layout: Layout,
+        spec: QueueSpec,
+    ) -> Result<Self, BackendError> {
         let max_transfer = controller.max_transfer_bytes();
         let max_blocks = (max_transfer / layout.block_bytes).clamp(1, 1 << 16);
         let depth = spec.slots_count.min(controller.queue_entries() - 1).max(1);
         let blocks = spec.slot_bytes.div_ceil(layout.block_bytes);
         // A split I/O holds a request for itself and one for each part; one more where it starts unaligned.
-        let parts = if blocks > max_blocks { blocks.div_ceil(max_blocks) + 2 } else { 0 };
+        let parts = if blocks > max_blocks {
+            blocks.div_ceil(max_blocks) + 2
+        } else {
+            0
+        };
         let range = u32::try_from(DSM_RANGE_BYTES).unwrap_or_default();
         let qpair = Qpair::open(
             controller,
@@ -127,7 +136,10 @@ impl State {
             Op::Trim => {
                 let range = dsm_range(io.lba, io.blocks);
                 lane.extra(slot)[..DSM_RANGE_BYTES].copy_from_slice(&range);
-                (Command::deallocate(self.nsid, 1), Payload::Extra(DSM_RANGE_BYTES as u32))
+                (
+                    Command::deallocate(self.nsid, 1),
+                    Payload::Extra(DSM_RANGE_BYTES as u32),
+                )
             }
         };
         let result = lane.submit(slot, &command, payload);
@@ -146,14 +158,29 @@ impl State {
         let extra_bytes = self.layout.metadata_bytes(io.blocks);
         if io.blocks > self.max_blocks {
             let flags = command.dword(12) & 0xffff_0000;
-            return (command, Payload::Split { write, lba: io.lba, blocks: io.blocks, bytes, extra_bytes, flags });
+            return (
+                command,
+                Payload::Split {
+                    write,
+                    lba: io.lba,
+                    blocks: io.blocks,
+                    bytes,
+                    extra_bytes,
+                    flags,
+                },
+            );
         }
         command.set_range(io.lba, io.blocks);
         match self.layout.metadata {
             Metadata::None => (command, Payload::Data(bytes)),
-            Metadata::Stripped { reference: true, .. } => {
+            Metadata::Stripped {
+                reference: true, ..
+            } => {
                 // Types 1 and 2: the initial reference tag is the low half of the LBA.
-                (command.with_reference_tag(io.lba as u32), Payload::Data(bytes))
+                (
+                    command.with_reference_tag(io.lba as u32),
+                    Payload::Data(bytes),
+                )
             }
             Metadata::Stripped { .. } => (command, Payload::Data(bytes)),
             Metadata::Separate(_) => (command, Payload::DataAndExtra { bytes, extra_bytes }),
@@ -187,7 +214,10 @@ impl<S: Sink> Completions for Receiver<'_, S> {
         let status = if status.is_ok() {
             Status::Ok
         } else {
-            let failed = Status::Nvme { sct: status.sct, sc: status.sc };
+            let failed = Status::Nvme {
+                sct: status.sct,
+                sc: status.sc,
+            };
             self.state.doubt = true;
             if GONE.contains(&(status.sct, status.sc)) {
                 self.state.gone = Some(failed);
@@ -223,7 +253,11 @@ impl Queue for SpdkQueue {
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, _wait: Wait) -> Result<usize, Gone> {
         let most = self.state.complete_max;
-        let mut receiver = Receiver { state: &mut self.state, sink, found: 0 };
+        let mut receiver = Receiver {
+            state: &mut self.state,
+            sink,
+            found: 0,
+        };
         if !receiver.state.refused.is_empty() {
             let mut lane = self.qpair.lane();
             for _ in 0..receiver.state.refused.len().min(most as usize) {
@@ -258,6 +292,8 @@ impl Queue for SpdkQueue {
     fn close(self, limit: Duration) -> Closed {
         let unsent = self.state.held.len() + self.state.refused.len();
         let abandoned = self.qpair.close(limit);
-        Closed { abandoned_count: abandoned + u32::try_from(unsent).unwrap_or(u32::MAX) }
+        Closed {
+            abandoned_count: abandoned + u32::try_from(unsent).unwrap_or(u32::MAX),
+        }
     }
 }
