@@ -4,7 +4,7 @@
 //! inside `poll`. Buffers are lent out only for slots with nothing in flight.
 
 use super::dma::Dma;
-use super::spec::{Completions, Payload, Refused};
+use super::spec::{Completions, Payload, Refused, Split};
 use crate::proto::nvme::{Command, NvmeStatus};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -80,107 +80,17 @@ impl Inner {
     }
 
     #[inline]
-    fn submit(&self, index: u32, command: &Command, payload: Payload) -> Result<(), Refused> {
-        let slot = index as usize;
-        let Some(state) = self.slots.get(slot).filter(|state| !state.busy.get()) else {
+    fn submit(&self, slot: u32, command: &Command, payload: Payload) -> Result<(), Refused> {
+        let Some(state) = self
+            .slots
+            .get(slot as usize)
+            .filter(|state| !state.busy.get())
+        else {
             return Err(Refused::Misuse);
         };
-        let mut sqe = *command;
-        let (sqe, context) = ((&raw mut sqe).cast(), (&raw const *state).cast_mut().cast());
-        let fits = |bytes: u32| bytes as usize <= self.slot_bytes;
-        // SAFETY: the queue pair is open and used by this thread alone (`Qpair` is !Send). SPDK copies the
-        // command. The buffers are `slot`'s own, long enough (checked), DMA memory, and lent to nobody while
-        // `busy`. The context is the slot's state, which outlives the command: `Qpair::close` waits for every
-        // callback or leaks.
-        let result = unsafe {
-            match payload {
-                Payload::None => spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
-                    self.controller,
-                    self.raw,
-                    sqe,
-                    std::ptr::null_mut(),
-                    0,
-                    Some(completed),
-                    context,
-                ),
-                Payload::Data(bytes) if fits(bytes) => {
-                    let data = self.data_at(slot).cast();
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
-                        self.controller,
-                        self.raw,
-                        sqe,
-                        data,
-                        bytes,
-                        Some(completed),
-                        context,
-                    )
-                }
-                Payload::Extra(bytes) if bytes as usize <= self.extra_bytes => {
-                    let data = self.extra_at(slot).cast();
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
-                        self.controller,
-                        self.raw,
-                        sqe,
-                        data,
-                        bytes,
-                        Some(completed),
-                        context,
-                    )
-                }
-                Payload::DataAndExtra { bytes, extra_bytes }
-                    if fits(bytes) && extra_bytes as usize <= self.extra_bytes =>
-                {
-                    let (data, extra) = (self.data_at(slot).cast(), self.extra_at(slot).cast());
-                    spdk_sys::spdk_nvme_ctrlr_cmd_io_raw_with_md(
-                        self.controller,
-                        self.raw,
-                        sqe,
-                        data,
-                        bytes,
-                        extra,
-                        Some(completed),
-                        context,
-                    )
-                }
-                // The driver's split divides by a limit that it clears when the namespace is removed.
-                Payload::Split { .. } if !self.namespace_is_active() => return Err(Refused::Dead),
-                Payload::Split {
-                    write,
-                    lba,
-                    blocks,
-                    bytes,
-                    extra_bytes,
-                    flags,
-                } if fits(bytes) && extra_bytes as usize <= self.extra_bytes => {
-                    let (data, extra) = (
-                        self.data_at(slot).cast(),
-                        if extra_bytes > 0 {
-                            self.extra_at(slot)
-                        } else {
-                            std::ptr::null_mut()
-                        },
-                    );
-                    let call = if write {
-                        spdk_sys::spdk_nvme_ns_cmd_write_with_md
-                    } else {
-                        spdk_sys::spdk_nvme_ns_cmd_read_with_md
-                    };
-                    call(
-                        self.namespace,
-                        self.raw,
-                        data,
-                        extra.cast(),
-                        lba,
-                        blocks,
-                        Some(completed),
-                        context,
-                        flags,
-                        0,
-                        0,
-                    )
-                }
-                _ => return Err(Refused::Misuse),
-            }
+        let result = match payload {
+            Payload::Split(part) => self.send_split(state, part)?,
+            whole => self.send_raw(state, command, whole)?,
         };
         match -result {
             0 => {
@@ -192,6 +102,106 @@ impl Inner {
             libc::EINVAL => Err(Refused::Misuse),
             _ => Err(Refused::Dead),
         }
+    }
+
+    /// One command. The driver's answer: 0, or a negative errno.
+    #[inline]
+    fn send_raw(
+        &self,
+        state: &SlotState,
+        command: &Command,
+        payload: Payload,
+    ) -> Result<i32, Refused> {
+        let slot = state.index as usize;
+        let fits = |bytes: u32, room: usize| {
+            if bytes as usize <= room {
+                Ok(bytes)
+            } else {
+                Err(Refused::Misuse)
+            }
+        };
+        let null = std::ptr::null_mut();
+        let (data, bytes, metadata) = match payload {
+            Payload::Data(bytes) => (self.data_at(slot), fits(bytes, self.slot_bytes)?, null),
+            Payload::Extra(bytes) => (self.extra_at(slot), fits(bytes, self.extra_bytes)?, null),
+            Payload::DataAndExtra { bytes, extra_bytes } => {
+                fits(extra_bytes, self.extra_bytes)?;
+                (
+                    self.data_at(slot),
+                    fits(bytes, self.slot_bytes)?,
+                    self.extra_at(slot),
+                )
+            }
+            Payload::None | Payload::Split(_) => (null, 0, null),
+        };
+        let mut sqe = *command;
+        let (sqe, context) = ((&raw mut sqe).cast(), (&raw const *state).cast_mut().cast());
+        // SAFETY: the queue pair is open and used by this thread alone (`Qpair` is !Send). SPDK copies the
+        // command. The buffers are the slot's own, long enough (checked), DMA memory, and lent to nobody while
+        // `busy`. The context is the slot's state, which outlives the command: `Qpair::close` waits for every
+        // callback or leaks.
+        Ok(unsafe {
+            if metadata.is_null() {
+                spdk_sys::spdk_nvme_ctrlr_cmd_io_raw(
+                    self.controller,
+                    self.raw,
+                    sqe,
+                    data.cast(),
+                    bytes,
+                    Some(completed),
+                    context,
+                )
+            } else {
+                spdk_sys::spdk_nvme_ctrlr_cmd_io_raw_with_md(
+                    self.controller,
+                    self.raw,
+                    sqe,
+                    data.cast(),
+                    bytes,
+                    metadata.cast(),
+                    Some(completed),
+                    context,
+                )
+            }
+        })
+    }
+
+    /// Several commands of the driver's making. Its answer: 0, or a negative errno.
+    fn send_split(&self, state: &SlotState, part: Split) -> Result<i32, Refused> {
+        let slot = state.index as usize;
+        if part.bytes as usize > self.slot_bytes || part.extra_bytes as usize > self.extra_bytes {
+            return Err(Refused::Misuse);
+        }
+        // The driver's split divides by a limit that it clears when the namespace is removed.
+        if !self.namespace_is_active() {
+            return Err(Refused::Dead);
+        }
+        let extra = if part.extra_bytes > 0 {
+            self.extra_at(slot)
+        } else {
+            std::ptr::null_mut()
+        };
+        let call = if part.write {
+            spdk_sys::spdk_nvme_ns_cmd_write_with_md
+        } else {
+            spdk_sys::spdk_nvme_ns_cmd_read_with_md
+        };
+        // SAFETY: as in `send_raw`; the namespace lives as long as the controller is attached.
+        Ok(unsafe {
+            call(
+                self.namespace,
+                self.raw,
+                self.data_at(slot).cast(),
+                extra.cast(),
+                part.lba,
+                part.blocks,
+                Some(completed),
+                (&raw const *state).cast_mut().cast(),
+                part.flags,
+                0,
+                0,
+            )
+        })
     }
 
     pub(super) fn namespace_is_active(&self) -> bool {

@@ -47,7 +47,9 @@ pub use stub::{Controller, Env, Lane, Qpair};
 
 mod spec;
 
-pub use spec::{AttachOptions, Completions, EnvOptions, Namespace, Payload, QpairSpec, Refused};
+pub use spec::{
+    AttachOptions, Completions, EnvOptions, Namespace, Payload, QpairSpec, Refused, Split,
+};
 
 /// The SPDK and DPDK releases linked into this program; absent without SPDK.
 #[must_use]

@@ -6,7 +6,7 @@ use crate::backend::{BackendError, Closed, Full, Gone, Queue, QueueSpec, Sink, W
 use crate::errno::Errno;
 use crate::proto::nvme::{Command, DSM_RANGE_BYTES, NvmeStatus, dsm_range};
 use crate::request::{Io, Op, Slot, Status};
-use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused};
+use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused, Split};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,14 +160,14 @@ impl State {
             let flags = command.dword(12) & 0xffff_0000;
             return (
                 command,
-                Payload::Split {
+                Payload::Split(Split {
                     write,
                     lba: io.lba,
                     blocks: io.blocks,
                     bytes,
                     extra_bytes,
                     flags,
-                },
+                }),
             );
         }
         command.set_range(io.lba, io.blocks);
