@@ -81,9 +81,7 @@ fn a_stopped_target_ends_the_run() {
         } else {
             target.tcp(NQN)
         };
-        let done = run_during(&device, &[LONG, &["--runtime", "3s"]].concat(), AT, |_| {
-            target.signal("STOP")
-        });
+        let done = run_during(&device, LONG, AT, |_| target.signal("STOP"));
         target.signal("CONT");
         failed_well(&done);
         assert!(

@@ -17,7 +17,7 @@ const CNS_DESCRIPTORS: u8 = 0x03;
 
 /// Where the answer arrives. The callback may run on this thread or on the keeper's.
 #[derive(Default)]
-struct Answer {
+pub(super) struct Answer {
     done: AtomicBool,
     field: AtomicU16,
 }
@@ -83,7 +83,7 @@ impl Controller {
         }
         let deadline = Instant::now() + self.limit;
         // SAFETY: the answer is alive: it is freed below only, and written through atomics only.
-        while !unsafe { &*answer }.done.load(Ordering::Acquire) {
+        while !unsafe { (*answer).is_done() } {
             // SAFETY: the controller is attached; the function is thread safe (nvme.h).
             let result =
                 unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
@@ -112,14 +112,25 @@ impl Controller {
     }
 }
 
-unsafe extern "C" fn answered(context: *mut c_void, completion: *const spdk_sys::spdk_nvme_cpl) {
+impl Answer {
+    /// Whether it has arrived; whoever sent the command may then free it.
+    pub(super) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+}
+
+/// The callback of admin commands; its context is an [`Answer`].
+pub(super) unsafe extern "C" fn answered(
+    context: *mut c_void,
+    completion: *const spdk_sys::spdk_nvme_cpl,
+) {
     // SAFETY: the context is the `Answer` given with the command, alive until `done` is seen; SPDK passes a
     // completion that lives during the call.
     unsafe {
         let answer = &*context.cast::<Answer>();
         answer
             .field
-            .store(super::qpair::status_field(completion), Ordering::Relaxed);
+            .store(super::inner::status_field(completion), Ordering::Relaxed);
         answer.done.store(true, Ordering::Release);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bounded;
 use super::env::Env;
-use super::keeper::Keeper;
+use super::keeper::{Health, Keeper};
 use super::spec::{AttachOptions, Namespace};
 use super::trid::{Transport, TransportId};
 use super::{SpdkError, log};
@@ -13,7 +13,6 @@ use std::ffi::{CString, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long detaching may take before the controller is left behind.
@@ -56,7 +55,7 @@ pub struct Controller {
     pub(super) env: &'static Env,
     pub(super) raw: Raw,
     pub(super) limit: Duration,
-    pub(super) gone: Arc<AtomicBool>,
+    pub(super) health: Arc<Health>,
     id: TransportId,
     facts: Facts,
     keeper: Option<Keeper>,
@@ -98,12 +97,12 @@ impl Controller {
                 },
             })?;
         // From here on dropping detaches.
-        let gone = Arc::new(AtomicBool::new(false));
+        let health = Arc::new(Health::default());
         let mut controller = Self {
             env,
             raw,
             limit: options.limit,
-            gone: Arc::clone(&gone),
+            health: Arc::clone(&health),
             id: id.clone(),
             facts: facts(&device, raw)?,
             keeper: None,
@@ -113,7 +112,7 @@ impl Controller {
         if discovery || controller.facts.identify.kind == ControllerKind::Discovery {
             return Err(SpdkError::Discovery { device });
         }
-        controller.keeper = Some(Keeper::start(raw, gone));
+        controller.keeper = Some(Keeper::start(raw, health, id.transport != Transport::Pcie));
         Ok(Arc::new(controller))
     }
 
@@ -159,10 +158,10 @@ impl Controller {
         self.facts.queue_entries
     }
 
-    /// Whether the keeper found the controller dead.
+    /// Whether the controller was found dead or silent.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.health.is_gone()
     }
 
     /// Every active namespace, in order of its identifier.
@@ -211,11 +210,8 @@ impl Controller {
 impl Drop for Controller {
     fn drop(&mut self) {
         let quiet = self.keeper.take().is_none_or(Keeper::stop);
-        if !quiet || bounded::left_behind() {
-            tracing::warn!(
-                "{}: left attached, a call into its driver does not return",
-                self.name()
-            );
+        if !quiet || self.health.is_silent() {
+            tracing::warn!("{}: left attached, it does not answer", self.name());
             return;
         }
         let raw = self.raw;

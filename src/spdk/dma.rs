@@ -55,11 +55,6 @@ impl Dma {
         self.start
     }
 
-    /// Its length.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// What it holds. Only for memory that no device writes to meanwhile.
     pub(super) fn copy_to(&self, out: &mut [u8]) {
         let bytes = out.len().min(self.bytes);

@@ -120,6 +120,9 @@ impl Qpair {
     pub fn poll<C: Completions>(&mut self, _receiver: &mut C, _most: u32) -> Result<usize, i32> {
         match self.0 {}
     }
+    pub fn namespace_is_active(&self) -> bool {
+        match self.0 {}
+    }
     pub fn close(self, _limit: Duration) -> u32 {
         match self.0 {}
     }

@@ -6,7 +6,7 @@ use crate::backend::{BackendError, Closed, Full, Gone, Queue, QueueSpec, Sink, W
 use crate::errno::Errno;
 use crate::proto::nvme::{Command, DSM_RANGE_BYTES, NvmeStatus, dsm_range};
 use crate::request::{Io, Op, Slot, Status};
-use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused};
+use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused, Split};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Statuses (type, code) that say the queue or the namespace is no more: aborted for deletion of the queue, and
 /// invalid namespace.
 const GONE: [(u8, u8); 2] = [(0, 0x08), (0, 0x0b)];
+
+/// What a removed namespace is reported as, whatever its last commands ended with.
+const NAMESPACE_REMOVED: Status = Status::Nvme { sct: 0, sc: 0x0b };
 
 /// A queue pair with its commands.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct State {
     /// Taken, and to be refused at the next poll: writes on a queue opened without.
     refused: VecDeque<u32>,
     gone: Option<Status>,
+    /// An I/O failed in this poll: look whether the namespace is still there.
+    doubt: bool,
 }
 
 impl SpdkQueue {
@@ -89,6 +94,7 @@ impl SpdkQueue {
             held: VecDeque::with_capacity(slots),
             refused: VecDeque::with_capacity(slots),
             gone: None,
+            doubt: false,
         };
         Ok(Self { qpair, state })
     }
@@ -154,14 +160,14 @@ impl State {
             let flags = command.dword(12) & 0xffff_0000;
             return (
                 command,
-                Payload::Split {
+                Payload::Split(Split {
                     write,
                     lba: io.lba,
                     blocks: io.blocks,
                     bytes,
                     extra_bytes,
                     flags,
-                },
+                }),
             );
         }
         command.set_range(io.lba, io.blocks);
@@ -212,6 +218,7 @@ impl<S: Sink> Completions for Receiver<'_, S> {
                 sct: status.sct,
                 sc: status.sc,
             };
+            self.state.doubt = true;
             if GONE.contains(&(status.sct, status.sc)) {
                 self.state.gone = Some(failed);
             }
@@ -267,6 +274,9 @@ impl Queue for SpdkQueue {
         }
         if !self.state.held.is_empty() {
             self.state.send_held(&mut self.qpair.lane());
+        }
+        if std::mem::take(&mut self.state.doubt) && !self.qpair.namespace_is_active() {
+            self.state.gone = Some(NAMESPACE_REMOVED);
         }
         match self.state.gone {
             Some(status) => Err(Gone(status)),
