@@ -2,12 +2,14 @@
 
 use super::exit::Exit;
 use super::output::{self, Output};
-use super::{RunArgs, job_from_flags, progress, signals};
+use super::{RunArgs, job_from_flags, progress, quick, signals};
 use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
-use crate::session::{Observer, Opened, Session, SessionError, environment, tool, tool_cost_ns};
+use crate::session::{
+    Observer, Opened, Session, SessionError, Setup, environment, tool, tool_cost_ns,
+};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
@@ -21,7 +23,9 @@ enum RunError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("no device is named: give --device, or `device:` in the job file")]
+    #[error(
+        "no device is named: give --device, or `device:` in the job file, or no key at all for the quick job on a scratch file"
+    )]
     NoDevice,
     #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
     OutputIsDevice(String),
@@ -98,7 +102,10 @@ fn measure(
     sysfs: &Sysfs,
     observer: &mut dyn Observer,
 ) -> Result<Done, RunError> {
-    let file = args.job.as_deref().map(Job::load).transpose()?;
+    let file = match &args.job {
+        Some(path) => Some(Job::load(path)?),
+        None => quick::job(args)?,
+    };
     let job = job_from_flags(args, file)?;
     let names = job.device_names()?;
     if names.is_empty() {
@@ -111,14 +118,19 @@ fn measure(
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
-    let mut opened = Opened::open(&names, choice, false, sysfs)?;
+    let mut setup = Setup {
+        control: &control,
+        observer,
+        dry_run: args.dry_run,
+    };
+    let mut opened = Opened::open(&names, choice, false, sysfs, &mut setup)?;
     let plan = plan(&job, &opened.facts(), fresh_seed())?;
     if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }
     consent(&plan, &opened)?;
     if plan.steps.iter().any(crate::config::StepPlan::writes) {
-        opened = reopen_for_writing(opened, &names, choice, sysfs)?;
+        opened = reopen_for_writing(opened, &names, choice, sysfs, &mut setup)?;
     }
     let clock = MachineClock::new(sysfs);
     let is_sim = matches!(opened, Opened::Sim { .. });
@@ -153,7 +165,7 @@ fn steps(
         job: plan_json(plan),
         seed: plan.seed,
         steps: Vec::new(),
-        warnings: plan.notes.clone(),
+        warnings: [plan.notes.clone(), opened.notes()].concat(),
     };
     for (number, step) in (1..).zip(&plan.steps) {
         if session.control.cause() >= StopCause::Signal {
@@ -219,10 +231,11 @@ fn reopen_for_writing(
     names: &[&str],
     choice: crate::config::BackendChoice,
     sysfs: &Sysfs,
+    setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
     match opened {
         Opened::Uring { ref scratch, .. } if scratch.len() < names.len() => {
-            Opened::open(names, choice, true, sysfs)
+            Opened::open(names, choice, true, sysfs, setup)
         }
         other => Ok(other),
     }

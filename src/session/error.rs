@@ -48,6 +48,9 @@ pub enum SessionError {
         /// The finding, and what to do.
         why: String,
     },
+    /// A signal came before anything was measured.
+    #[error("interrupted while the scratch file was filled; nothing was measured")]
+    Interrupted,
     /// The scratch file could not be made.
     #[error("cannot make a scratch file in {dir}: {why}")]
     Scratch {
@@ -64,6 +67,7 @@ impl SessionError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Refused { .. } => 3,
+            Self::Interrupted => 130,
             Self::Reactor(_) | Self::Scratch { .. } => 1,
             _ => 2,
         }
@@ -78,6 +82,7 @@ impl SessionError {
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
             Self::Reactor(_) => "reactor",
             Self::Refused { .. } => "guard",
+            Self::Interrupted => "interrupted",
             Self::Scratch { .. } => "scratch",
         }
     }

@@ -17,6 +17,7 @@ mod observer;
 mod open;
 mod place;
 mod scratch;
+mod scratch_fs;
 mod step;
 mod watch;
 
@@ -25,5 +26,5 @@ pub use environment::{environment, tool};
 pub use error::SessionError;
 pub use observer::{Observer, Phase, Silent, Snapshot};
 pub use open::Opened;
-pub use scratch::{Scratch, ScratchSpec};
+pub use scratch::{Scratch, ScratchSpec, Setup};
 pub use step::Session;

@@ -1,14 +1,14 @@
 //! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
 
 use super::SessionError;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, Setup};
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::BackendUse;
+use crate::record::{BackendUse, Warning};
 use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
@@ -89,7 +89,7 @@ impl<'a> Named<'a> {
 
 impl Opened {
     /// Opens devices by name. `writes` opens nodes for writing (the guard has spoken before); scratch
-    /// files are always writable, they are ours.
+    /// files are always writable, they are ours; `setup` follows their making.
     ///
     /// # Errors
     /// [`SessionError`] naming the device.
@@ -98,6 +98,7 @@ impl Opened {
         choice: BackendChoice,
         writes: bool,
         sysfs: &Sysfs,
+        setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
@@ -114,7 +115,7 @@ impl Opened {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
-            _ => open_uring(names, choice, writes, sysfs),
+            _ => open_uring(names, choice, writes, sysfs, setup),
         }
     }
 
@@ -152,6 +153,15 @@ impl Opened {
             name: name.to_owned(),
             reason,
             features,
+        }
+    }
+
+    /// What a reader of the result has to know of the devices.
+    #[must_use]
+    pub fn notes(&self) -> Vec<Warning> {
+        match self {
+            Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
+            Self::Null(_) | Self::Sim { .. } | Self::Spdk { .. } => Vec::new(),
         }
     }
 
@@ -238,11 +248,12 @@ fn open_uring(
     choice: BackendChoice,
     writes: bool,
     sysfs: &Sysfs,
+    setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
     let (mut devices, mut scratch) = (Vec::new(), Vec::new());
     for name in names {
         if let Named::Scratch(rest) = Named::of(name) {
-            let file = Scratch::parse(rest)?.make(sysfs)?;
+            let file = Scratch::parse(rest)?.make(sysfs, setup)?;
             let options = UringOptions {
                 writes: true,
                 ..UringOptions::default()
@@ -275,11 +286,7 @@ fn open_uring(
     })
 }
 
-fn open_spdk(
-    names: &[&str],
-    choice: BackendChoice,
-    sysfs: &Sysfs,
-) -> Result<Opened, SessionError> {
+fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let devices = SpdkDevice::open_all(sysfs, names)?;
     let reason = match choice {
         BackendChoice::Spdk => "asked for",
