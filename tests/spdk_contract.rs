@@ -15,7 +15,13 @@ fn open(id: &str) -> Vec<SpdkDevice> {
 }
 
 fn keep(device: &SpdkDevice) {
-    let rules = Contract { first_lba: 8, blocks: 1000, writes: true, keeps_data: true, ios_count: 20_000 };
+    let rules = Contract {
+        first_lba: 8,
+        blocks: 1000,
+        writes: true,
+        keeps_data: true,
+        ios_count: 20_000,
+    };
     contract(device, &rules, &mut |_| ());
 }
 

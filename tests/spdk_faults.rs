@@ -10,7 +10,18 @@ use std::time::Duration;
 
 const NQN: &str = "nqn.2026-01.io.lanemark:faults";
 /// Runs ask for 20 s; whatever happens at 1.5 s must end them well before.
-const LONG: &[&str] = &["--rw", "randread", "--iodepth", "32", "--runtime", "20s", "--ramp_time", "0s", "--grace", "1s"];
+const LONG: &[&str] = &[
+    "--rw",
+    "randread",
+    "--iodepth",
+    "32",
+    "--runtime",
+    "20s",
+    "--ramp_time",
+    "0s",
+    "--grace",
+    "1s",
+];
 const AT: Duration = Duration::from_millis(1500);
 const SOON: Duration = Duration::from_secs(12);
 
@@ -29,9 +40,22 @@ fn failed_well(done: &Run) {
     let record = done.json();
     assert_eq!(record["status"], "failed", "{record}");
     let step = &record["steps"][0];
-    assert!(step["read"]["ios_count"].as_u64().unwrap() > 0, "what was measured is kept: {step}");
-    assert!(step["error"]["message"].as_str().or(step["error"]["text"].as_str()).is_some_and(|text| !text.is_empty()), "{}", step["error"]);
-    let sum = ["completed_count", "failed_count", "abandoned_count"].iter().map(|key| step[key].as_u64().unwrap()).sum::<u64>();
+    assert!(
+        step["read"]["ios_count"].as_u64().unwrap() > 0,
+        "what was measured is kept: {step}"
+    );
+    assert!(
+        step["error"]["message"]
+            .as_str()
+            .or(step["error"]["text"].as_str())
+            .is_some_and(|text| !text.is_empty()),
+        "{}",
+        step["error"]
+    );
+    let sum = ["completed_count", "failed_count", "abandoned_count"]
+        .iter()
+        .map(|key| step[key].as_u64().unwrap())
+        .sum::<u64>();
     assert_eq!(step["submitted_count"], sum);
 }
 
@@ -39,7 +63,11 @@ fn failed_well(done: &Run) {
 fn a_killed_target_ends_the_run() {
     for vfio in [false, true] {
         let Some(target) = with_null() else { return };
-        let device = if vfio { target.vfio_user(NQN) } else { target.tcp(NQN) };
+        let device = if vfio {
+            target.vfio_user(NQN)
+        } else {
+            target.tcp(NQN)
+        };
         failed_well(&run_during(&device, LONG, AT, |_| target.signal("KILL")));
     }
 }
@@ -48,11 +76,18 @@ fn a_killed_target_ends_the_run() {
 fn a_stopped_target_ends_the_run() {
     for vfio in [false, true] {
         let Some(target) = with_null() else { return };
-        let device = if vfio { target.vfio_user(NQN) } else { target.tcp(NQN) };
-        let done = run_during(&device, &[LONG, &["--runtime", "3s"]].concat(), AT, |_| target.signal("STOP"));
+        let device = if vfio {
+            target.vfio_user(NQN)
+        } else {
+            target.tcp(NQN)
+        };
+        let done = run_during(&device, LONG, AT, |_| target.signal("STOP"));
         target.signal("CONT");
         failed_well(&done);
-        assert!(done.json()["steps"][0]["abandoned_count"].as_u64().unwrap() > 0, "{done:?}");
+        assert!(
+            done.json()["steps"][0]["abandoned_count"].as_u64().unwrap() > 0,
+            "{done:?}"
+        );
     }
 }
 
@@ -69,12 +104,20 @@ fn a_deleted_subsystem_or_listener_ends_the_run() {
 fn a_removed_namespace_ends_the_run_and_is_named() {
     for vfio in [false, true] {
         let Some(target) = with_null() else { return };
-        let device = if vfio { target.vfio_user(NQN) } else { target.tcp(NQN) };
+        let device = if vfio {
+            target.vfio_user(NQN)
+        } else {
+            target.tcp(NQN)
+        };
         let done = run_during(&device, LONG, AT, |_| {
             target.rpc("nvmf_subsystem_remove_ns", json!({ "nqn": NQN, "nsid": 1 }));
         });
         failed_well(&done);
-        assert!(done.stdout.contains("invalid namespace or format"), "{}", done.stdout);
+        assert!(
+            done.stdout.contains("invalid namespace or format"),
+            "{}",
+            done.stdout
+        );
     }
 }
 
@@ -85,7 +128,18 @@ fn io_that_never_completes_is_abandoned_in_time() {
     target.delay("d0", "n0", 3_600_000_000);
     target.subsystem(NQN, &[(1, "d0")]);
     let device = target.tcp(NQN);
-    let arguments = ["--rw", "randread", "--iodepth", "4", "--runtime", "1s", "--ramp_time", "0s", "--grace", "1s"];
+    let arguments = [
+        "--rw",
+        "randread",
+        "--iodepth",
+        "4",
+        "--runtime",
+        "1s",
+        "--ramp_time",
+        "0s",
+        "--grace",
+        "1s",
+    ];
     let done = run_during(&device, &arguments, AT, |_| ());
     assert!(done.took < SOON, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -122,7 +176,11 @@ fn after_kill_9_no_hugepages_are_lost() {
 fn a_stopped_target_cannot_hang_attaching() {
     for vfio in [false, true] {
         let Some(target) = with_null() else { return };
-        let device = if vfio { target.vfio_user(NQN) } else { target.tcp(NQN) };
+        let device = if vfio {
+            target.vfio_user(NQN)
+        } else {
+            target.tcp(NQN)
+        };
         target.signal("STOP");
         let done = run_during(&device, LONG, AT, |_| ());
         target.signal("CONT");

@@ -42,7 +42,7 @@ fn main() {
     }
     println!("cargo:rustc-check-cfg=cfg(spdk)");
     if let Err(message) = run() {
-        println!("cargo:error={}", message.replace('\n', " | "));
+        println!("cargo::error={}", message.replace('\n', " | "));
         std::process::exit(1);
     }
 }

@@ -2,6 +2,7 @@
 //! the code that reads job files, so that messages agree.
 
 use super::job_flags::JobFlags;
+use super::listing::ListFormat;
 use super::progress::Mode;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -32,6 +33,18 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
+    /// List block devices: model, serial, size, blocks, and what uses them
+    Devices {
+        /// What stdout holds
+        #[arg(long, value_enum, default_value_t)]
+        format: ListFormat,
+    },
+    /// Look whether this machine is ready to measure, with a remedy for what is not
+    Check {
+        /// What stdout holds
+        #[arg(long, value_enum, default_value_t)]
+        format: ListFormat,
+    },
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -151,8 +164,8 @@ mod tests {
 
     fn run(line: &str) -> Result<RunArgs, clap::Error> {
         parse(words(line)).map(|cli| match cli.verb {
-            Verb::Completions { .. } | Verb::Man { .. } => unreachable!("only run is parsed here"),
             Verb::Run(args) => *args,
+            _ => unreachable!("only run is parsed here"),
         })
     }
 

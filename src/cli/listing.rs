@@ -25,8 +25,10 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// The table's text without blanks at line ends.
+/// The table's text without the blanks that pad its borders.
 pub(super) fn text_of(table: &Table) -> String {
-    let lines = table.lines().map(|line| line.trim_end().to_owned());
-    lines.fold(String::new(), |text, line| text + &line + "\n")
+    table.lines().fold(String::new(), |text, line| {
+        let line = line.strip_prefix(' ').unwrap_or(&line).trim_end();
+        text + line + "\n"
+    })
 }

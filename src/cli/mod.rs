@@ -22,9 +22,10 @@ pub use job_flags::{JobFlags, job_from_flags};
 use crate::record::Failure;
 use crate::report::Format;
 use crate::sys::standin;
-use crate::sysfs::Sysfs;
+use crate::sysfs::{Sysfs, SysfsError};
 use clap::CommandFactory;
 use exit::Exit;
+use listing::ListFormat;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -42,11 +43,33 @@ fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) => Exit::of_code(standin::run(|| run::run(&args).code())),
+        Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
+        Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),
         ))),
         Verb::Man { dir } => manual(&dir),
+    }
+}
+
+/// A list on stdout, or why there is none: on stderr, and in JSON where that was asked for.
+fn listed(format: ListFormat, list: Result<String, SysfsError>) -> Exit {
+    match list {
+        Ok(text) => handed_over(output::to_stdout(&text)),
+        Err(error) => {
+            let failure = Failure {
+                kind: "sysfs".to_owned(),
+                text: error.to_string(),
+                next_step: "run where /sys is mounted".to_owned(),
+                exit_code: Exit::Failed.code(),
+            };
+            let format = match format {
+                ListFormat::Text => Format::Text,
+                ListFormat::Json => Format::Json,
+            };
+            run::refuse(None, format, &Sysfs::host(), failure)
+        }
     }
 }
 

@@ -7,8 +7,10 @@ use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
+use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, environment, tool, tool_cost_ns,
+    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare, tool,
+    tool_cost_ns,
 };
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
@@ -31,22 +33,26 @@ enum RunError {
     OutputIsDevice(String),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
-    #[error("interrupted before anything was measured")]
-    Interrupted,
+    #[error("--overwrite: {0}")]
+    Overwrite(#[from] UnknownSignature),
 }
 
 impl RunError {
     fn failure(&self) -> Failure {
         let (kind, exit) = match self {
-            Self::Config(_) | Self::NoDevice | Self::OutputIsDevice(_) => ("usage", Exit::Usage),
+            Self::Config(_) | Self::NoDevice | Self::OutputIsDevice(_) | Self::Overwrite(_) => {
+                ("usage", Exit::Usage)
+            }
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
             Self::Signals(_) => ("signals", Exit::Failed),
-            Self::Interrupted => ("interrupted", Exit::Interrupted),
         };
         Failure {
             kind: kind.to_owned(),
             text: self.to_string(),
-            next_step: String::new(),
+            next_step: match self {
+                Self::Session(error) => error.next_step(),
+                _ => String::new(),
+            },
             exit_code: exit.code(),
         }
     }
@@ -123,14 +129,22 @@ fn measure(
         observer,
         dry_run: args.dry_run,
     };
-    let mut opened = Opened::open(&names, choice, false, sysfs, &mut setup)?;
+    let mut opened = Opened::open(&names, choice, sysfs, &mut setup)?;
     let plan = plan(&job, &opened.facts(), fresh_seed())?;
     if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }
-    consent(&plan, &opened)?;
-    if plan.steps.iter().any(crate::config::StepPlan::writes) {
-        opened = reopen_for_writing(opened, &names, choice, sysfs, &mut setup)?;
+    let consent = consent(args)?;
+    let permits = permits(&plan, &opened, &consent, sysfs)?;
+    let mut warnings = [plan.notes.clone(), opened.notes()].concat();
+    if args.prepare {
+        warnings.extend(prepare(
+            &plan, &opened, &consent, sysfs, &control, observer,
+        )?);
+    }
+    let doubts = never_written(&plan, &opened, args.strict)?;
+    if !permits.is_empty() {
+        opened = opened.permit_writes(&permits, sysfs)?;
     }
     let clock = MachineClock::new(sysfs);
     let is_sim = matches!(opened, Opened::Sim { .. });
@@ -145,7 +159,11 @@ fn measure(
         control,
         tool_cost_ns,
     };
-    let record = steps(&session, &opened, &plan, observer)?;
+    let mut record = steps(&session, &opened, &plan, observer)?;
+    record.warnings = warnings;
+    for (step, doubts) in record.steps.iter_mut().zip(doubts) {
+        step.warnings.extend(doubts);
+    }
     Ok(Done::Record(Box::new(record)))
 }
 
@@ -165,7 +183,7 @@ fn steps(
         job: plan_json(plan),
         seed: plan.seed,
         steps: Vec::new(),
-        warnings: [plan.notes.clone(), opened.notes()].concat(),
+        warnings: Vec::new(),
     };
     for (number, step) in (1..).zip(&plan.steps) {
         if session.control.cause() >= StopCause::Signal {
@@ -192,7 +210,7 @@ fn steps(
         }
     }
     if record.steps.is_empty() {
-        return Err(RunError::Interrupted);
+        return Err(SessionError::Interrupted.into());
     }
     Ok(record)
 }
@@ -212,33 +230,16 @@ fn worse(so_far: Outcome, step: &Step) -> Outcome {
     }
 }
 
-/// Writes go to devices only that are nobody's: simulated ones, and files that lanemark itself made.
-fn consent(plan: &Plan, opened: &Opened) -> Result<(), SessionError> {
-    if !plan.steps.iter().any(crate::config::StepPlan::writes) {
-        return Ok(());
+/// What the user allowed on the command line.
+fn consent(args: &RunArgs) -> Result<Consent, RunError> {
+    let mut overwrite = Vec::new();
+    for word in &args.overwrite {
+        overwrite.extend(parse_overwrite(word)?);
     }
-    match opened.facts().iter().find(|facts| !facts.own_scratch) {
-        None => Ok(()),
-        Some(facts) => Err(SessionError::Refused {
-            device: facts.path.clone(),
-            why: "a step writes, and only files that lanemark itself makes may be written: use --device scratch:size=1G".to_owned(),
-        }),
-    }
-}
-
-fn reopen_for_writing(
-    opened: Opened,
-    names: &[&str],
-    choice: crate::config::BackendChoice,
-    sysfs: &Sysfs,
-    setup: &mut Setup<'_>,
-) -> Result<Opened, SessionError> {
-    match opened {
-        Opened::Uring { ref scratch, .. } if scratch.len() < names.len() => {
-            Opened::open(names, choice, true, sysfs, setup)
-        }
-        other => Ok(other),
-    }
+    Ok(Consent {
+        allow_write: args.allow_write.clone(),
+        overwrite,
+    })
 }
 
 /// A seed that differs from run to run; it is in the record.

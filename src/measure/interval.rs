@@ -4,6 +4,7 @@ use super::LatencyHistogram;
 use crate::request::Op;
 use crossbeam::queue::ArrayQueue;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What one reactor saw in one interval.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl Interval {
 pub struct IntervalPort {
     full: Arc<ArrayQueue<Box<Interval>>>,
     empty: Arc<ArrayQueue<Box<Interval>>>,
+    swapped: Arc<AtomicBool>,
 }
 
 impl IntervalPort {
@@ -88,6 +90,7 @@ impl IntervalPort {
         Self {
             full: Arc::new(ArrayQueue::new(Self::SPARES_COUNT + 1)),
             empty: Arc::new(empty),
+            swapped: Arc::new(AtomicBool::new(false)),
         }
     }
 
@@ -103,7 +106,14 @@ impl IntervalPort {
             let _ = self.empty.push(spare);
             return false;
         }
+        self.swapped.store(true, Ordering::Relaxed);
         true
+    }
+
+    /// Whether the reactor has swapped at least once: its window has begun.
+    #[must_use]
+    pub fn was_swapped(&self) -> bool {
+        self.swapped.load(Ordering::Relaxed)
     }
 
     /// Collector's end: the next full interval.

@@ -141,7 +141,9 @@ pub fn status_name(status: Status) -> String {
         Status::Ok => "success".to_owned(),
         Status::Errno(errno) => errno.to_string(),
         Status::Short { got_bytes } => format!("short transfer ({got_bytes} bytes moved)"),
-        Status::Nvme { sct, sc } => format!("NVMe status type {sct:x}h code {sc:02x}h"),
+        Status::Nvme { sct, sc } => {
+            format!("NVMe {}", crate::proto::nvme::NvmeStatus::new(sct, sc))
+        }
         Status::Scsi {
             status,
             key,

@@ -11,6 +11,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod virtual_team;
+mod workers;
 
 pub use control::{Control, StopCause};
 pub use outcome::{Abandoned, ReactorOutcome, StreamOutcome};

@@ -4,7 +4,8 @@ use super::control::{Control, StopCause};
 use super::outcome::ReactorOutcome;
 use super::poll::Reactor;
 use super::setup::{ReactorError, ReactorSetup};
-use crate::backend::{Device, QueueSpec};
+use super::workers::{Threads, WorkerWatch};
+use crate::backend::{Device, Queue, QueueSpec};
 use crate::clock::{Clock, Tick};
 use crate::measure::{Collected, Collector, IntervalPort};
 use crate::request::Op;
@@ -49,6 +50,8 @@ where
         .map(|setup| IntervalPort::new(setup.ops(), setup.open_loop()))
         .collect();
     let mut collector = Collector::new(setups.len());
+    let threads_ids = Threads::new(setups.len());
+    let mut workers = WorkerWatch::new(setups.len());
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let threads: Vec<_> = setups
@@ -56,8 +59,10 @@ where
             .zip(&ports)
             .map(|(setup, port)| {
                 let (gate, port, clock) = (&gate, port.clone(), clock.clone());
+                let ids = &threads_ids;
                 let (control, sender) = (Arc::clone(control), sender.clone());
                 scope.spawn(move || {
+                    ids.tell(setup.index);
                     let work = || reactor_thread(devices, setup, clock, &control, port, gate);
                     let result = std::panic::catch_unwind(AssertUnwindSafe(work))
                         .unwrap_or(Err(ReactorError::Panicked { index: setup.index }));
@@ -69,6 +74,10 @@ where
         while threads.iter().any(|thread| !thread.is_finished()) {
             std::thread::park_timeout(COLLECT_EVERY);
             drain_ports(&ports, &mut collector);
+            if D::Queue::SLEEPS {
+                let measuring = (0..ports.len()).filter(|index| ports[*index].was_swapped());
+                measuring.for_each(|index| workers.look(index, &threads_ids));
+            }
             watch(&collector);
         }
         // Not joined: where I/Os were abandoned the kernel may hold the thread at its exit until the
@@ -78,7 +87,11 @@ where
     results.sort_by_key(|(index, _)| *index);
     let results = results.into_iter().map(|(_, result)| result).collect();
     drain_ports(&ports, &mut collector);
-    let outcomes = first_error(results)?;
+    let mut outcomes = first_error(results)?;
+    for (index, outcome) in outcomes.iter_mut().enumerate() {
+        let window_ns = outcome.window_end_ns - outcome.window_start_ns;
+        outcome.worker_ns = workers.over(index, window_ns);
+    }
     outcomes
         .iter()
         .for_each(|outcome| collector.add(&outcome.last_interval));

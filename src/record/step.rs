@@ -171,7 +171,7 @@ pub struct ReactorUse {
     /// That time per completed I/O; absent where none completed.
     pub busy_ns_per_io: Option<f64>,
     /// How busy time was taken: `polls` (spinning), `thread-cpu-time` (the reactor sleeps in the kernel),
-    /// `none` (simulated).
+    /// `thread-and-worker-cpu-time` (io_uring's workers carried I/Os out on its core), `none` (simulated).
     pub busy_source: String,
     /// Polls in the window.
     pub polls_count: u64,

@@ -334,9 +334,10 @@ fn depth(plan: &StepPlan, devices: &[DeviceFacts], in_flight_mean: f64) -> Depth
 fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
     let ios_count: u64 = outcome.streams.iter().map(ios_of).sum();
     let real = outcome.cpu.is_some();
-    let busy_ns = outcome.busy_ns as f64;
+    let busy_ns = (outcome.busy_ns + outcome.worker_ns) as f64;
     let source = match (real, outcome.busy_is_cpu_time) {
         (false, _) => "none",
+        (true, true) if outcome.worker_ns > 0 => "thread-and-worker-cpu-time",
         (true, true) => "thread-cpu-time",
         (true, false) => "polls",
     };

@@ -1,5 +1,7 @@
 //! Why a session did not measure.
 
+use super::guard::Refusal;
+use super::prepare::PrepareError;
 use crate::backend::BackendError;
 use crate::backend::sim::SimError;
 use crate::reactor::ReactorError;
@@ -40,6 +42,18 @@ pub enum SessionError {
         /// Why, and what to do.
         why: String,
     },
+    /// The guard said no.
+    #[error(transparent)]
+    Guard(#[from] Refusal),
+    /// With `--strict`, reads of never-written data are refused.
+    #[error("refused by --strict: {0}")]
+    NeverWritten(String),
+    /// A device could not be filled.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// A signal came before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// A step needs a permission that it has not got.
     #[error("{device}: {why}")]
     Refused {
@@ -48,9 +62,6 @@ pub enum SessionError {
         /// The finding, and what to do.
         why: String,
     },
-    /// A signal came before anything was measured.
-    #[error("interrupted while the scratch file was filled; nothing was measured")]
-    Interrupted,
     /// The scratch file could not be made.
     #[error("cannot make a scratch file in {dir}: {why}")]
     Scratch {
@@ -66,9 +77,9 @@ impl SessionError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused { .. } => 3,
+            Self::Refused { .. } | Self::Guard(_) | Self::NeverWritten(_) => 3,
             Self::Interrupted => 130,
-            Self::Reactor(_) | Self::Scratch { .. } => 1,
+            Self::Reactor(_) | Self::Scratch { .. } | Self::Prepare(_) => 1,
             _ => 2,
         }
     }
@@ -81,9 +92,21 @@ impl SessionError {
             Self::Sim(_) | Self::WrongBackend { .. } => "usage",
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
             Self::Reactor(_) => "reactor",
-            Self::Refused { .. } => "guard",
+            Self::Refused { .. } | Self::Guard(_) => "guard",
+            Self::NeverWritten(_) => "never-written",
+            Self::Prepare(_) => "prepare",
             Self::Interrupted => "interrupted",
             Self::Scratch { .. } => "scratch",
+        }
+    }
+
+    /// What the user can do next, where the text does not say it already.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::Guard(refusal) => refusal.next_step(),
+            Self::NeverWritten(_) => "fill the range first: --prepare".to_owned(),
+            _ => String::new(),
         }
     }
 }

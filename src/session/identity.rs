@@ -107,14 +107,17 @@ impl Identity {
     /// The name a record carries: a world-wide one before the serial number.
     #[must_use]
     pub fn best(&self) -> Option<&str> {
+        self.world_wide_name().or(self.serial.as_deref())
+    }
+
+    /// The best of the world-wide names.
+    #[must_use]
+    pub fn world_wide_name(&self) -> Option<&str> {
         const ORDER: [&str; 4] = ["uuid.", "eui.", "naa.", "dm."];
         let ranked = ORDER
             .iter()
             .find_map(|prefix| self.world_wide.iter().find(|name| name.starts_with(prefix)));
-        ranked
-            .or(self.world_wide.first())
-            .or(self.serial.as_ref())
-            .map(String::as_str)
+        ranked.or(self.world_wide.first()).map(String::as_str)
     }
 }
 

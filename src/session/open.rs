@@ -1,6 +1,9 @@
 //! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
 
 use super::SessionError;
+use super::guard::{Guard, Permit, in_use};
+use super::identity::{Identity, Target, resolve};
+use super::machine::Machine;
 use super::scratch::{Scratch, Setup};
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
@@ -12,6 +15,7 @@ use crate::record::{BackendUse, Warning};
 use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Devices of one kind, ready to make queues.
@@ -88,15 +92,14 @@ impl<'a> Named<'a> {
 }
 
 impl Opened {
-    /// Opens devices by name. `writes` opens nodes for writing (the guard has spoken before); scratch
-    /// files are always writable, they are ours; `setup` follows their making.
+    /// Opens devices by name, for reading; scratch files also for writing, they are ours. `setup`
+    /// follows their making.
     ///
     /// # Errors
     /// [`SessionError`] naming the device.
     pub fn open(
         names: &[&str],
         choice: BackendChoice,
-        writes: bool,
         sysfs: &Sysfs,
         setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
@@ -115,8 +118,38 @@ impl Opened {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
-            _ => open_uring(names, choice, writes, sysfs, setup),
+            _ => open_uring(names, choice, sysfs, setup),
         }
+    }
+
+    /// Opens again for writing what the guard has permitted, after its second look.
+    ///
+    /// # Errors
+    /// [`SessionError`] naming the device: the guard has changed its mind, or somebody holds the node.
+    pub fn permit_writes(
+        mut self,
+        permits: &HashMap<String, Permit>,
+        sysfs: &Sysfs,
+    ) -> Result<Self, SessionError> {
+        if let Self::Uring { devices, .. } = &mut self {
+            for device in devices
+                .iter_mut()
+                .filter(|device| !device.facts().own_scratch)
+            {
+                let name = device.facts().path.clone();
+                let Some(permit) = permits.get(&name) else {
+                    continue;
+                };
+                Guard::new(sysfs).again(permit)?;
+                let options = UringOptions {
+                    writes: true,
+                    ..UringOptions::default()
+                };
+                let writable = UringDevice::open_at(sysfs, permit.path(), options)?;
+                *device = described(writable, &name, sysfs);
+            }
+        }
+        Ok(self)
     }
 
     /// Facts of every device.
@@ -246,7 +279,6 @@ fn open_sim(names: &[&str]) -> Result<Opened, SessionError> {
 fn open_uring(
     names: &[&str],
     choice: BackendChoice,
-    writes: bool,
     sysfs: &Sysfs,
     setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
@@ -259,14 +291,14 @@ fn open_uring(
                 ..UringOptions::default()
             };
             let device = UringDevice::open_at(sysfs, file.path(), options)?;
-            devices.push(device.own_scratch(name));
+            devices.push(device.with_facts(|facts| {
+                (*name).clone_into(&mut facts.path);
+                facts.own_scratch = true;
+            }));
             scratch.push(file);
         } else {
-            let options = UringOptions {
-                writes,
-                ..UringOptions::default()
-            };
-            devices.push(UringDevice::open_at(sysfs, Path::new(name), options)?);
+            let device = UringDevice::open_at(sysfs, Path::new(name), UringOptions::default())?;
+            devices.push(described(device, name, sysfs));
         }
     }
     let reason = if choice == BackendChoice::Uring {
@@ -284,6 +316,29 @@ fn open_uring(
         reason,
         scratch,
     })
+}
+
+/// Adds what the session knows beyond the node: its name, identity, and what uses it.
+fn described(device: UringDevice, name: &str, sysfs: &Sysfs) -> UringDevice {
+    let path = Path::new(name);
+    let identity = identity_of(sysfs, path).unwrap_or_default();
+    device.with_facts(|facts| {
+        name.clone_into(&mut facts.path);
+        facts.in_use = in_use(sysfs, path);
+        facts.identity = identity.world_wide_name().map(str::to_owned);
+        facts.model = identity.model.or(facts.model.take());
+        facts.serial = identity.serial.or(facts.serial.take());
+        facts.firmware = identity.firmware.or(facts.firmware.take());
+    })
+}
+
+/// The device's world-wide identity; `None` for files and devices without one.
+fn identity_of(sysfs: &Sysfs, path: &Path) -> Option<Identity> {
+    let machine = Machine::read(sysfs).ok()?;
+    match resolve(&machine, path).ok()? {
+        Target::Device(device) => Some(device.identity),
+        Target::File(_) => None,
+    }
 }
 
 fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {

@@ -85,9 +85,7 @@ impl Session {
             Opened::Uring { devices, .. } => {
                 run_team(devices, setups, &self.clock, control, watch)?
             }
-            Opened::Spdk { devices, .. } => {
-                run_team(devices, setups, &self.clock, control, watch)?
-            }
+            Opened::Spdk { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
             Opened::Sim { devices, clock } => {
                 run_virtual_team(devices, setups, clock, control, watch)?
             }

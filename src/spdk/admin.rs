@@ -3,7 +3,9 @@
 use super::SpdkError;
 use super::controller::Controller;
 use super::dma::Dma;
-use crate::proto::nvme::{Command, IDENTIFY_BYTES, NamespaceIds, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog};
+use crate::proto::nvme::{
+    Command, IDENTIFY_BYTES, NamespaceIds, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog,
+};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ const CNS_DESCRIPTORS: u8 = 0x03;
 
 /// Where the answer arrives. The callback may run on this thread or on the keeper's.
 #[derive(Default)]
-struct Answer {
+pub(super) struct Answer {
     done: AtomicBool,
     field: AtomicU16,
 }
@@ -24,7 +26,11 @@ impl Controller {
     /// The identifiers of a namespace.
     pub(super) fn namespace_ids(&self, nsid: u32) -> Result<NamespaceIds, SpdkError> {
         let mut list = vec![0; IDENTIFY_BYTES];
-        self.admin("Identify", &Command::identify(CNS_DESCRIPTORS, nsid), &mut list)?;
+        self.admin(
+            "Identify",
+            &Command::identify(CNS_DESCRIPTORS, nsid),
+            &mut list,
+        )?;
         Ok(NamespaceIds::decode(&list))
     }
 
@@ -35,15 +41,27 @@ impl Controller {
     pub fn smart(&self) -> Result<SmartLog, SpdkError> {
         let mut log = vec![0; SMART_BYTES];
         let bytes = u32::try_from(SMART_BYTES).unwrap_or_default();
-        self.admin("Get Log Page (SMART)", &Command::get_log_page(SMART_LOG_ID, ALL_NAMESPACES, bytes), &mut log)?;
+        self.admin(
+            "Get Log Page (SMART)",
+            &Command::get_log_page(SMART_LOG_ID, ALL_NAMESPACES, bytes),
+            &mut log,
+        )?;
         SmartLog::decode(&log).map_err(|cut| self.short(cut))
     }
 
     /// Sends a command that reads `out.len()` bytes, and waits for its end.
-    fn admin(&self, what: &'static str, command: &Command, out: &mut [u8]) -> Result<(), SpdkError> {
+    fn admin(
+        &self,
+        what: &'static str,
+        command: &Command,
+        out: &mut [u8],
+    ) -> Result<(), SpdkError> {
         let buffer = Dma::zeroed(self.env, &self.name(), out.len(), self.numa_node())?;
         let answer = Box::into_raw(Box::new(Answer::default()));
-        let lost = || SpdkError::AdminLost { device: self.name(), what };
+        let lost = || SpdkError::AdminLost {
+            device: self.name(),
+            what,
+        };
         let mut sqe = *command;
         // SAFETY: `Command` is the 64 bytes of spdk_nvme_cmd with its alignment (asserted in qpair.rs) and is
         // copied by the call. Buffer and answer live until the callback has run; where it never does they are
@@ -65,9 +83,10 @@ impl Controller {
         }
         let deadline = Instant::now() + self.limit;
         // SAFETY: the answer is alive: it is freed below only, and written through atomics only.
-        while !unsafe { &*answer }.done.load(Ordering::Acquire) {
+        while !unsafe { (*answer).is_done() } {
             // SAFETY: the controller is attached; the function is thread safe (nvme.h).
-            let result = unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
+            let result =
+                unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
             if Instant::now() > deadline || result < 0 {
                 // The callback may still come: what it would touch stays for good.
                 std::mem::forget(buffer);
@@ -76,21 +95,42 @@ impl Controller {
             std::thread::sleep(Duration::from_micros(50));
         }
         // SAFETY: done: SPDK is through with the answer.
-        let status = NvmeStatus::from_field(unsafe { Box::from_raw(answer) }.field.load(Ordering::Relaxed));
+        let status = NvmeStatus::from_field(
+            unsafe { Box::from_raw(answer) }
+                .field
+                .load(Ordering::Relaxed),
+        );
         if !status.is_ok() {
-            return Err(SpdkError::Admin { device: self.name(), what, status });
+            return Err(SpdkError::Admin {
+                device: self.name(),
+                what,
+                status,
+            });
         }
         buffer.copy_to(out);
         Ok(())
     }
 }
 
-unsafe extern "C" fn answered(context: *mut c_void, completion: *const spdk_sys::spdk_nvme_cpl) {
+impl Answer {
+    /// Whether it has arrived; whoever sent the command may then free it.
+    pub(super) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+}
+
+/// The callback of admin commands; its context is an [`Answer`].
+pub(super) unsafe extern "C" fn answered(
+    context: *mut c_void,
+    completion: *const spdk_sys::spdk_nvme_cpl,
+) {
     // SAFETY: the context is the `Answer` given with the command, alive until `done` is seen; SPDK passes a
     // completion that lives during the call.
     unsafe {
         let answer = &*context.cast::<Answer>();
-        answer.field.store(super::qpair::status_field(completion), Ordering::Relaxed);
+        answer
+            .field
+            .store(super::inner::status_field(completion), Ordering::Relaxed);
         answer.done.store(true, Ordering::Release);
     }
 }

@@ -33,11 +33,16 @@ impl<T> Moved<T> {
 
 /// Runs `call` on a thread of its own. Absent: it did not return within `limit` (or no thread could be had) and
 /// is left behind.
-pub(super) fn run<T: Send + 'static>(limit: Duration, call: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) fn run<T: Send + 'static>(
+    limit: Duration,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let spawned = std::thread::Builder::new().name("spdk-call".to_owned()).spawn(move || {
-        let _ = sender.send(call());
-    });
+    let spawned = std::thread::Builder::new()
+        .name("spdk-call".to_owned())
+        .spawn(move || {
+            let _ = sender.send(call());
+        });
     let answer = spawned.ok().and_then(|thread| {
         let answer = receiver.recv_timeout(limit).ok()?;
         let _ = thread.join();

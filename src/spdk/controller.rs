@@ -2,16 +2,17 @@
 
 use super::bounded;
 use super::env::Env;
-use super::keeper::Keeper;
+use super::keeper::{Health, Keeper};
 use super::spec::{AttachOptions, Namespace};
 use super::trid::{Transport, TransportId};
 use super::{SpdkError, log};
-use crate::proto::nvme::{ControllerKind, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, Truncated};
+use crate::proto::nvme::{
+    ControllerKind, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, Truncated,
+};
 use std::ffi::{CString, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long detaching may take before the controller is left behind.
@@ -54,7 +55,7 @@ pub struct Controller {
     pub(super) env: &'static Env,
     pub(super) raw: Raw,
     pub(super) limit: Duration,
-    pub(super) gone: Arc<AtomicBool>,
+    pub(super) health: Arc<Health>,
     id: TransportId,
     facts: Facts,
     keeper: Option<Keeper>,
@@ -67,25 +68,41 @@ impl Controller {
     /// # Errors
     /// [`SpdkError`] that names the device: the transport is missing, nothing answers there or not in time, it is
     /// a discovery controller.
-    pub fn attach(env: &'static Env, id: &TransportId, options: AttachOptions) -> Result<Arc<Self>, SpdkError> {
+    pub fn attach(
+        env: &'static Env,
+        id: &TransportId,
+        options: AttachOptions,
+    ) -> Result<Arc<Self>, SpdkError> {
         let device = id.controller_text();
         check_transport(&device, id.transport)?;
         log::clear();
         let text = device.clone();
         // A limit within, so that a slow controller is given up in order, and one around it for one that blocks.
-        let answer = bounded::run(options.limit + Duration::from_secs(1), move || connect(&text, options));
-        let timeout = || SpdkError::AttachTimeout { device: device.clone(), limit_s: options.limit.as_secs(), said: log::said() };
-        let raw = answer.unwrap_or(Err(Failed::Timeout)).map_err(|failed| match failed {
-            Failed::Timeout => timeout(),
-            Failed::Refused => SpdkError::Attach { device: device.clone(), said: log::said(), hint: hint(id) },
-        })?;
+        let answer = bounded::run(options.limit + Duration::from_secs(1), move || {
+            connect(&text, options)
+        });
+        let timeout = || SpdkError::AttachTimeout {
+            device: device.clone(),
+            limit_s: options.limit.as_secs(),
+            said: log::said(),
+        };
+        let raw = answer
+            .unwrap_or(Err(Failed::Timeout))
+            .map_err(|failed| match failed {
+                Failed::Timeout => timeout(),
+                Failed::Refused => SpdkError::Attach {
+                    device: device.clone(),
+                    said: log::said(),
+                    hint: hint(id),
+                },
+            })?;
         // From here on dropping detaches.
-        let gone = Arc::new(AtomicBool::new(false));
+        let health = Arc::new(Health::default());
         let mut controller = Self {
             env,
             raw,
             limit: options.limit,
-            gone: Arc::clone(&gone),
+            health: Arc::clone(&health),
             id: id.clone(),
             facts: facts(&device, raw)?,
             keeper: None,
@@ -95,7 +112,7 @@ impl Controller {
         if discovery || controller.facts.identify.kind == ControllerKind::Discovery {
             return Err(SpdkError::Discovery { device });
         }
-        controller.keeper = Some(Keeper::start(raw, gone));
+        controller.keeper = Some(Keeper::start(raw, health, id.transport != Transport::Pcie));
         Ok(Arc::new(controller))
     }
 
@@ -141,10 +158,10 @@ impl Controller {
         self.facts.queue_entries
     }
 
-    /// Whether the keeper found the controller dead.
+    /// Whether the controller was found dead or silent.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.health.is_gone()
     }
 
     /// Every active namespace, in order of its identifier.
@@ -161,13 +178,21 @@ impl Controller {
             // in spdk-sys), and they are copied before anything else is called.
             unsafe {
                 let ns = spdk_sys::spdk_nvme_ctrlr_get_ns(self.raw.ptr(), nsid);
-                let data = if ns.is_null() { std::ptr::null() } else { spdk_sys::spdk_nvme_ns_get_data(ns) };
+                let data = if ns.is_null() {
+                    std::ptr::null()
+                } else {
+                    spdk_sys::spdk_nvme_ns_get_data(ns)
+                };
                 if !data.is_null() {
                     std::ptr::copy_nonoverlapping(data.cast(), bytes.as_mut_ptr(), IDENTIFY_BYTES);
                 }
             }
             let identify = IdentifyNamespace::decode(&bytes).map_err(|cut| self.short(cut))?;
-            found.push(Namespace { nsid, identify, ids: self.namespace_ids(nsid).unwrap_or_default() });
+            found.push(Namespace {
+                nsid,
+                identify,
+                ids: self.namespace_ids(nsid).unwrap_or_default(),
+            });
             // SAFETY: as above.
             nsid = unsafe { spdk_sys::spdk_nvme_ctrlr_get_next_active_ns(self.raw.ptr(), nsid) };
         }
@@ -175,20 +200,27 @@ impl Controller {
     }
 
     pub(super) fn short(&self, cut: Truncated) -> SpdkError {
-        SpdkError::Short { device: self.name(), cut }
+        SpdkError::Short {
+            device: self.name(),
+            cut,
+        }
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
         let quiet = self.keeper.take().is_none_or(Keeper::stop);
-        if !quiet || bounded::left_behind() {
-            tracing::warn!("{}: left attached, a call into its driver does not return", self.name());
+        if !quiet || self.health.is_silent() {
+            tracing::warn!("{}: left attached, it does not answer", self.name());
             return;
         }
         let raw = self.raw;
         if bounded::run(DETACH_LIMIT, move || detach(raw)).is_none() {
-            tracing::warn!("{}: did not detach within {} s, left behind", self.id.controller_text(), DETACH_LIMIT.as_secs());
+            tracing::warn!(
+                "{}: did not detach within {} s, left behind",
+                self.id.controller_text(),
+                DETACH_LIMIT.as_secs()
+            );
         }
     }
 }
@@ -197,14 +229,29 @@ fn check_transport(device: &str, transport: Transport) -> Result<(), SpdkError> 
     let name = CString::new(transport.name()).unwrap_or_default();
     // SAFETY: a zero-terminated string that outlives the call.
     let there = unsafe { spdk_sys::spdk_nvme_transport_available_by_name(name.as_ptr()) };
-    if there { Ok(()) } else { Err(SpdkError::Transport { device: device.to_owned(), transport: transport.name() }) }
+    if there {
+        Ok(())
+    } else {
+        Err(SpdkError::Transport {
+            device: device.to_owned(),
+            transport: transport.name(),
+        })
+    }
 }
 
 fn hint(id: &TransportId) -> String {
     match id.transport {
-        Transport::Pcie => "; is another process using it? lanemark check looks at its driver and IOMMU group".to_owned(),
-        Transport::Tcp | Transport::Rdma => "; is the target listening there, with this subnqn?".to_owned(),
-        Transport::VfioUser => "; is the target running, with its listener at this folder and with this subnqn?".to_owned(),
+        Transport::Pcie => {
+            "; is another process using it? lanemark check looks at its driver and IOMMU group"
+                .to_owned()
+        }
+        Transport::Tcp | Transport::Rdma => {
+            "; is the target listening there, with this subnqn?".to_owned()
+        }
+        Transport::VfioUser => {
+            "; is the target running, with its listener at this folder and with this subnqn?"
+                .to_owned()
+        }
     }
 }
 
@@ -225,7 +272,8 @@ struct Connecting {
 fn connect(text: &str, options: AttachOptions) -> Result<Raw, Failed> {
     let text = CString::new(text).map_err(|_| Failed::Refused)?;
     let mut id = MaybeUninit::<spdk_sys::spdk_nvme_transport_id>::zeroed();
-    let connecting = Box::into_raw(Box::new(MaybeUninit::<Connecting>::zeroed())).cast::<Connecting>();
+    let connecting =
+        Box::into_raw(Box::new(MaybeUninit::<Connecting>::zeroed())).cast::<Connecting>();
     let deadline = Instant::now() + options.limit;
     // SAFETY: both structs are plain old data (integers, arrays, pointers), valid as all zeros. SPDK fills in the
     // options' defaults, told their size. `connecting` stays at its address until SPDK is done with it: until the
@@ -236,7 +284,10 @@ fn connect(text: &str, options: AttachOptions) -> Result<Raw, Failed> {
             return Err(Failed::Refused);
         }
         let opts = &raw mut (*connecting).opts;
-        spdk_sys::spdk_nvme_ctrlr_get_default_ctrlr_opts(opts, size_of::<spdk_sys::spdk_nvme_ctrlr_opts>());
+        spdk_sys::spdk_nvme_ctrlr_get_default_ctrlr_opts(
+            opts,
+            size_of::<spdk_sys::spdk_nvme_ctrlr_opts>(),
+        );
         (*opts).num_io_queues = options.io_queues_count;
         (*opts).io_queue_size = options.queue_entries;
         (*opts).keep_alive_timeout_ms = KEEP_ALIVE_MS;
@@ -280,7 +331,9 @@ fn facts(device: &str, raw: Raw) -> Result<Facts, SpdkError> {
         let data = spdk_sys::spdk_nvme_ctrlr_get_data(raw.ptr());
         std::ptr::copy_nonoverlapping(data.cast(), bytes.as_mut_ptr(), IDENTIFY_BYTES);
         let opts = spdk_sys::spdk_nvme_ctrlr_get_opts(raw.ptr());
-        let entries = (*opts).io_queue_size.min(spdk_sys::lanemark_cap_max_queue_entries(raw.ptr()));
+        let entries = (*opts)
+            .io_queue_size
+            .min(spdk_sys::lanemark_cap_max_queue_entries(raw.ptr()));
         (
             spdk_sys::spdk_nvme_ctrlr_get_max_xfer_size(raw.ptr()),
             spdk_sys::spdk_nvme_ctrlr_get_numa_id(raw.ptr()),
@@ -288,8 +341,17 @@ fn facts(device: &str, raw: Raw) -> Result<Facts, SpdkError> {
             entries,
         )
     };
-    let identify = IdentifyController::decode(&bytes).map_err(|cut| SpdkError::Short { device: device.to_owned(), cut })?;
-    Ok(Facts { identify, max_transfer_bytes, numa_node, io_queues_count, queue_entries: entries.max(2) })
+    let identify = IdentifyController::decode(&bytes).map_err(|cut| SpdkError::Short {
+        device: device.to_owned(),
+        cut,
+    })?;
+    Ok(Facts {
+        identify,
+        max_transfer_bytes,
+        numa_node,
+        io_queues_count,
+        queue_entries: entries.max(2),
+    })
 }
 
 fn detach(raw: Raw) {
@@ -305,4 +367,3 @@ fn detach(raw: Raw) {
         }
     }
 }
-

@@ -19,16 +19,33 @@ impl Dma {
     ///
     /// # Errors
     /// [`SpdkError::NoMemory`], which names `device`.
-    pub(super) fn zeroed(_env: &Env, device: &str, bytes: usize, node: i32) -> Result<Self, SpdkError> {
+    pub(super) fn zeroed(
+        _env: &Env,
+        device: &str,
+        bytes: usize,
+        node: i32,
+    ) -> Result<Self, SpdkError> {
         let size = bytes.max(1);
         // SAFETY: the environment runs (`_env`); the arguments are plain values.
-        let start = unsafe { spdk_sys::spdk_zmalloc(size, ALIGN_BYTES, std::ptr::null_mut(), node, spdk_sys::SPDK_MALLOC_DMA) };
+        let start = unsafe {
+            spdk_sys::spdk_zmalloc(
+                size,
+                ALIGN_BYTES,
+                std::ptr::null_mut(),
+                node,
+                spdk_sys::SPDK_MALLOC_DMA,
+            )
+        };
         match NonNull::new(start.cast()) {
             Some(start) => Ok(Self { start, bytes: size }),
             None => Err(SpdkError::NoMemory {
                 device: device.to_owned(),
                 bytes: bytes as u64,
-                node: if node < 0 { "any node".to_owned() } else { format!("node {node}") },
+                node: if node < 0 {
+                    "any node".to_owned()
+                } else {
+                    format!("node {node}")
+                },
             }),
         }
     }
@@ -36,11 +53,6 @@ impl Dma {
     /// Its first byte.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
-    }
-
-    /// Its length.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// What it holds. Only for memory that no device writes to meanwhile.

@@ -43,14 +43,21 @@ fn start(options: &EnvOptions) -> Result<Env, SpdkError> {
     log::clear();
     let before = affinity();
     // Nothing of DPDK's runs on the lcore: reactors are threads of our own. Any CPU that is ours will do.
-    let cpu = before.as_ref().and_then(|mask| first_cpu(mask)).unwrap_or(0);
+    let cpu = before
+        .as_ref()
+        .and_then(|mask| first_cpu(mask))
+        .unwrap_or(0);
     let result = init(options, cpu);
     if let Some(mask) = &before {
         restore(mask);
     }
     if result != 0 {
         let hint = "; run lanemark check".to_owned();
-        return Err(SpdkError::Env { errno: Errno(-result), said: log::said(), hint });
+        return Err(SpdkError::Env {
+            errno: Errno(-result),
+            said: log::said(),
+            hint,
+        });
     }
     bounded::guard_exit();
     Ok(Env { _private: () })
@@ -77,7 +84,11 @@ fn init(options: &EnvOptions, cpu: usize) -> i32 {
         opts.hugepage_single_segments = true;
         opts.env_context = context.as_ptr().cast_mut().cast();
         opts.no_pci = !options.pci;
-        if let Some(base) = options.pci.then(|| iommu::base_for(options.iommu_bits)).flatten() {
+        if let Some(base) = options
+            .pci
+            .then(|| iommu::base_for(options.iommu_bits))
+            .flatten()
+        {
             opts.base_virtaddr = base;
             opts.iova_mode = iova.as_ptr();
         }
@@ -88,7 +99,9 @@ fn init(options: &EnvOptions, cpu: usize) -> i32 {
 fn affinity() -> Option<Vec<u64>> {
     let mut mask = vec![0u64; MASK_WORDS];
     // SAFETY: the kernel writes at most the given number of bytes into the vector's own memory.
-    let result = unsafe { libc::sched_getaffinity(0, size_of::<u64>() * MASK_WORDS, mask.as_mut_ptr().cast()) };
+    let result = unsafe {
+        libc::sched_getaffinity(0, size_of::<u64>() * MASK_WORDS, mask.as_mut_ptr().cast())
+    };
     (result == 0).then_some(mask)
 }
 

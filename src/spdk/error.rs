@@ -30,7 +30,9 @@ pub enum SpdkError {
     #[error(transparent)]
     Id(#[from] TridError),
     /// SPDK was built without the transport.
-    #[error("{device}: this SPDK has no {transport} transport; rebuild SPDK with it (scripts/install-spdk builds PCIE, TCP and VFIOUSER)")]
+    #[error(
+        "{device}: this SPDK has no {transport} transport; rebuild SPDK with it (scripts/install-spdk builds PCIE, TCP and VFIOUSER)"
+    )]
     Transport {
         /// The device.
         device: String,
@@ -58,7 +60,9 @@ pub enum SpdkError {
         said: String,
     },
     /// A discovery controller has no namespaces.
-    #[error("{device}: this is a discovery controller, it has no namespaces; add subnqn:NQN of the subsystem to the transport ID")]
+    #[error(
+        "{device}: this is a discovery controller, it has no namespaces; add subnqn:NQN of the subsystem to the transport ID"
+    )]
     Discovery {
         /// The device.
         device: String,
@@ -90,7 +94,9 @@ pub enum SpdkError {
         cut: Truncated,
     },
     /// No I/O queue left.
-    #[error("{device}: no I/O queue left: the controller granted {granted_count}, {asked_count} are needed; use fewer reactors{said}")]
+    #[error(
+        "{device}: no I/O queue left: the controller granted {granted_count}, {asked_count} are needed; use fewer reactors{said}"
+    )]
     NoQueue {
         /// The device.
         device: String,
@@ -102,7 +108,9 @@ pub enum SpdkError {
         said: String,
     },
     /// No DMA memory.
-    #[error("{device}: no DMA memory for {bytes} bytes on {node}: more free hugepages are needed there (see lanemark check), or less depth, block size or reactors")]
+    #[error(
+        "{device}: no DMA memory for {bytes} bytes on {node}: more free hugepages are needed there (see lanemark check), or less depth, block size or reactors"
+    )]
     NoMemory {
         /// The device.
         device: String,

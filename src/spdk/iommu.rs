@@ -17,7 +17,11 @@ pub const NARROW_BASE: u64 = 1 << 36;
 #[must_use]
 pub fn narrowest_bits(sysfs: &Sysfs) -> Option<u32> {
     let units = std::fs::read_dir(sysfs.sys("class/iommu")).ok()?;
-    units.flatten().filter_map(|unit| read_text(&unit.path().join("intel-iommu/cap")).ok()).filter_map(|cap| width(&cap)).min()
+    units
+        .flatten()
+        .filter_map(|unit| read_text(&unit.path().join("intel-iommu/cap")).ok())
+        .filter_map(|cap| width(&cap))
+        .min()
 }
 
 /// The width in the capability register of an Intel unit: MGAW, bits 21:16, one less than the width
@@ -52,13 +56,20 @@ mod tests {
     fn the_narrowest_unit_decides() {
         let root = tempfile::tempdir().unwrap();
         for (unit, cap) in [("dmar0", "d2008c222f0686"), ("dmar1", "c0000020660462")] {
-            let dir = root.path().join("sys/class/iommu").join(unit).join("intel-iommu");
+            let dir = root
+                .path()
+                .join("sys/class/iommu")
+                .join(unit)
+                .join("intel-iommu");
             std::fs::create_dir_all(&dir).unwrap();
             std::fs::write(dir.join("cap"), cap).unwrap();
         }
         let sysfs = Sysfs::at(root.path());
         assert_eq!(narrowest_bits(&sysfs), Some(39));
-        assert_eq!(narrowest_bits(&Sysfs::at(root.path().join("nowhere"))), None);
+        assert_eq!(
+            narrowest_bits(&Sysfs::at(root.path().join("nowhere"))),
+            None
+        );
     }
 
     #[test]

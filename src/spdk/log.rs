@@ -21,19 +21,29 @@ pub(super) fn redirect() {
 
 /// Forgets earlier complaints.
 pub(super) fn clear() {
-    COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    COMPLAINTS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
 }
 
 /// The complaints since [`clear`], first one first, as the end of a message: `: …; …`, or nothing.
 pub(super) fn said() -> String {
     let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if complaints.is_empty() { String::new() } else { format!(": {}", complaints.join("; ")) }
+    if complaints.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", complaints.join("; "))
+    }
 }
 
 /// Without the driver's own words in brackets at its start, which name queues and states.
 fn core(text: &str) -> &str {
     let mut rest = text;
-    while let Some((_, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+    while let Some((_, after)) = rest
+        .strip_prefix('[')
+        .and_then(|inner| inner.split_once(']'))
+    {
         rest = after.trim_start();
     }
     if rest.is_empty() { text } else { rest }
@@ -48,7 +58,13 @@ fn keep(text: &str) {
 }
 
 /// A line of either log. Runs on whatever thread logs; must not unwind.
-unsafe extern "C" fn on_line(source: c_int, level: c_int, _file: *const c_char, _line: c_int, text: *const c_char) {
+unsafe extern "C" fn on_line(
+    source: c_int,
+    level: c_int,
+    _file: *const c_char,
+    _line: c_int,
+    text: *const c_char,
+) {
     // SAFETY: the shim passes a zero-terminated buffer that lives during this call (shim.c: spdk_line, dpdk_write).
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let text = text.trim();
@@ -77,7 +93,10 @@ mod tests {
 
     #[test]
     fn the_drivers_brackets_are_no_part_of_a_complaint() {
-        assert_eq!(core("[nqn.x,cntlid:0] [CONNECTING] connect failed"), "connect failed");
+        assert_eq!(
+            core("[nqn.x,cntlid:0] [CONNECTING] connect failed"),
+            "connect failed"
+        );
         assert_eq!(core("plain [1]"), "plain [1]");
         assert_eq!(core("[only]"), "[only]");
     }

@@ -23,6 +23,8 @@ mod dma;
 #[cfg(spdk)]
 mod env;
 #[cfg(spdk)]
+mod inner;
+#[cfg(spdk)]
 mod keeper;
 #[cfg(spdk)]
 mod log;
@@ -34,7 +36,9 @@ pub use controller::Controller;
 #[cfg(spdk)]
 pub use env::Env;
 #[cfg(spdk)]
-pub use qpair::{Lane, Qpair};
+pub use inner::Lane;
+#[cfg(spdk)]
+pub use qpair::Qpair;
 
 #[cfg(not(spdk))]
 mod stub;
@@ -43,7 +47,9 @@ pub use stub::{Controller, Env, Lane, Qpair};
 
 mod spec;
 
-pub use spec::{AttachOptions, Completions, EnvOptions, Namespace, Payload, QpairSpec, Refused};
+pub use spec::{
+    AttachOptions, Completions, EnvOptions, Namespace, Payload, QpairSpec, Refused, Split,
+};
 
 /// The SPDK and DPDK releases linked into this program; absent without SPDK.
 #[must_use]
@@ -59,7 +65,9 @@ pub fn absent() -> Option<&'static str> {
     if cfg!(spdk) {
         None
     } else if why.is_empty() {
-        Some("SPDK was not found when this program was built; run scripts/install-spdk and build again")
+        Some(
+            "SPDK was not found when this program was built; run scripts/install-spdk and build again",
+        )
     } else {
         Some(why)
     }

@@ -16,7 +16,9 @@ const USER_DRIVERS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PreflightError {
     /// Too few free hugepages.
-    #[error("no free hugepages: {needed_mib} MiB needed, {free}; reserve {pages_count} more: sysctl vm.nr_hugepages={target_count}")]
+    #[error(
+        "no free hugepages: {needed_mib} MiB needed, {free}; reserve {pages_count} more: sysctl vm.nr_hugepages={target_count}"
+    )]
     Hugepages {
         /// What is needed in MiB.
         needed_mib: u64,
@@ -48,7 +50,9 @@ pub enum PreflightError {
         bdf: Bdf,
     },
     /// A neighbour in its IOMMU group is in the kernel's hands.
-    #[error("{bdf}: its IOMMU group {group} is not viable: {others} must be unbound too, or bound to vfio-pci")]
+    #[error(
+        "{bdf}: its IOMMU group {group} is not viable: {others} must be unbound too, or bound to vfio-pci"
+    )]
     Group {
         /// Its address.
         bdf: Bdf,
@@ -64,7 +68,9 @@ pub enum PreflightError {
         path: String,
     },
     /// The IOMMU cannot address the memory.
-    #[error("the IOMMU is {bits} bits wide, at least {least} are needed; boot with iommu=pt and intel_iommu=off, or use uio_pci_generic")]
+    #[error(
+        "the IOMMU is {bits} bits wide, at least {least} are needed; boot with iommu=pt and intel_iommu=off, or use uio_pci_generic"
+    )]
     NarrowIommu {
         /// Its width.
         bits: u32,
@@ -72,7 +78,9 @@ pub enum PreflightError {
         least: u32,
     },
     /// Locked memory is limited.
-    #[error("locked memory is limited to {limit_mib} MiB, {needed_mib} MiB are needed; raise it (ulimit -l unlimited) or run as root")]
+    #[error(
+        "locked memory is limited to {limit_mib} MiB, {needed_mib} MiB are needed; raise it (ulimit -l unlimited) or run as root"
+    )]
     Memlock {
         /// The limit in MiB.
         limit_mib: u64,
@@ -100,9 +108,19 @@ pub fn hugepages(sysfs: &Sysfs) -> Vec<Hugepages> {
     let mut found = Vec::new();
     for (node, folder) in numbered(&sysfs.sys("devices/system/node"), "node", "") {
         for (page_kib, size) in numbered(&folder.join("hugepages"), "hugepages-", "kB") {
-            let counts = (read_u64(&size.join("nr_hugepages")), read_u64(&size.join("free_hugepages")));
-            if let (Ok(total_count), Ok(free_count), Ok(node)) = (counts.0, counts.1, u32::try_from(node)) {
-                found.push(Hugepages { node, page_bytes: page_kib << 10, total_count, free_count });
+            let counts = (
+                read_u64(&size.join("nr_hugepages")),
+                read_u64(&size.join("free_hugepages")),
+            );
+            if let (Ok(total_count), Ok(free_count), Ok(node)) =
+                (counts.0, counts.1, u32::try_from(node))
+            {
+                found.push(Hugepages {
+                    node,
+                    page_bytes: page_kib << 10,
+                    total_count,
+                    free_count,
+                });
             }
         }
     }
@@ -113,8 +131,18 @@ pub fn hugepages(sysfs: &Sysfs) -> Vec<Hugepages> {
 /// Entries named `prefixNUMBERsuffix` in a folder.
 fn numbered(folder: &Path, prefix: &str, suffix: &str) -> Vec<(u64, std::path::PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix(prefix)?.strip_suffix(suffix)?.parse().ok();
-    entries.map(|entry| entry.path()).filter_map(|path| Some((number(&path)?, path))).collect()
+    let number = |path: &Path| {
+        path.file_name()?
+            .to_str()?
+            .strip_prefix(prefix)?
+            .strip_suffix(suffix)?
+            .parse()
+            .ok()
+    };
+    entries
+        .map(|entry| entry.path())
+        .filter_map(|path| Some((number(&path)?, path)))
+        .collect()
 }
 
 /// Whether `io_bytes` of buffers and the driver fit into free hugepages.
@@ -124,23 +152,44 @@ fn numbered(folder: &Path, prefix: &str, suffix: &str) -> Vec<(u64, std::path::P
 pub fn check_hugepages(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightError> {
     let pages = hugepages(sysfs);
     let needed = io_bytes.saturating_add(DRIVER_BYTES);
-    let free: u64 = pages.iter().map(|pages| pages.free_count.saturating_mul(pages.page_bytes)).sum();
+    let free: u64 = pages
+        .iter()
+        .map(|pages| pages.free_count.saturating_mul(pages.page_bytes))
+        .sum();
     if free >= needed {
         return Ok(());
     }
-    let page_bytes = pages.iter().map(|pages| pages.page_bytes).min().unwrap_or(2 << 20);
-    let total: u64 = pages.iter().filter(|pages| pages.page_bytes == page_bytes).map(|pages| pages.total_count).sum();
+    let page_bytes = pages
+        .iter()
+        .map(|pages| pages.page_bytes)
+        .min()
+        .unwrap_or(2 << 20);
+    let total: u64 = pages
+        .iter()
+        .filter(|pages| pages.page_bytes == page_bytes)
+        .map(|pages| pages.total_count)
+        .sum();
     let missing = (needed - free).div_ceil(page_bytes);
     let mut text = String::new();
     for pages in &pages {
         let separator = if text.is_empty() { "" } else { ", " };
         let mib = pages.free_count.saturating_mul(pages.page_bytes) >> 20;
-        let _ = write!(text, "{separator}{mib} of {} MiB free on node {}", (pages.total_count * pages.page_bytes) >> 20, pages.node);
+        let _ = write!(
+            text,
+            "{separator}{mib} of {} MiB free on node {}",
+            (pages.total_count * pages.page_bytes) >> 20,
+            pages.node
+        );
     }
     if text.is_empty() {
         text.push_str("none reserved");
     }
-    Err(PreflightError::Hugepages { needed_mib: needed >> 20, free: text, pages_count: missing, target_count: total + missing })
+    Err(PreflightError::Hugepages {
+        needed_mib: needed >> 20,
+        free: text,
+        pages_count: missing,
+        target_count: total + missing,
+    })
 }
 
 /// Whether SPDK can take the PCI device: it exists, is on a user-space driver, and its group is ours.
@@ -154,27 +203,47 @@ pub fn check_pci(sysfs: &Sysfs, bdf: Bdf) -> Result<(), PreflightError> {
     }
     match driver_of(&device) {
         None => return Err(PreflightError::NoDriver { bdf }),
-        Some(driver) if !USER_DRIVERS.contains(&driver.as_str()) => return Err(PreflightError::KernelDriver { bdf, driver }),
+        Some(driver) if !USER_DRIVERS.contains(&driver.as_str()) => {
+            return Err(PreflightError::KernelDriver { bdf, driver });
+        }
         Some(driver) if driver != "vfio-pci" => return Ok(()),
         Some(_) => {}
     }
-    let Some(group) = link_name(&device.join("iommu_group")) else { return Ok(()) };
+    let Some(group) = link_name(&device.join("iommu_group")) else {
+        return Ok(());
+    };
     let mut others = Vec::new();
-    for entry in std::fs::read_dir(device.join("iommu_group/devices")).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(device.join("iommu_group/devices"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Bridges may stay with the kernel's port driver.
-        if let Some(driver) = driver_of(&entry.path()).filter(|driver| driver != "vfio-pci" && driver != "pcieport") {
+        if let Some(driver) =
+            driver_of(&entry.path()).filter(|driver| driver != "vfio-pci" && driver != "pcieport")
+        {
             others.push(format!("{name} ({driver})"));
         }
     }
     if !others.is_empty() {
         others.sort();
-        return Err(PreflightError::Group { bdf, group, others: others.join(", ") });
+        return Err(PreflightError::Group {
+            bdf,
+            group,
+            others: others.join(", "),
+        });
     }
     let node = sysfs.dev("vfio").join(&group);
-    match std::fs::OpenOptions::new().read(true).write(true).open(&node) {
+    match std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&node)
+    {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(PreflightError::Permission { path: node.display().to_string() })
+            Err(PreflightError::Permission {
+                path: node.display().to_string(),
+            })
         }
         _ => Ok(()),
     }
@@ -186,7 +255,10 @@ pub fn check_pci(sysfs: &Sysfs, bdf: Bdf) -> Result<(), PreflightError> {
 /// [`PreflightError::NarrowIommu`].
 pub fn check_iommu(bits: Option<u32>) -> Result<(), PreflightError> {
     match bits {
-        Some(bits) if bits < super::iommu::LEAST_BITS => Err(PreflightError::NarrowIommu { bits, least: super::iommu::LEAST_BITS }),
+        Some(bits) if bits < super::iommu::LEAST_BITS => Err(PreflightError::NarrowIommu {
+            bits,
+            least: super::iommu::LEAST_BITS,
+        }),
         _ => Ok(()),
     }
 }
@@ -202,10 +274,19 @@ pub fn check_memlock(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightError>
         .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
         .is_some_and(|caps| caps >> CAP_IPC_LOCK & 1 == 1);
     let limits = read_text(&sysfs.proc("self/limits")).unwrap_or_default();
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next()?.parse::<u64>().ok());
+    let limit = limits.lines().find_map(|line| {
+        line.strip_prefix("Max locked memory")?
+            .split_whitespace()
+            .next()?
+            .parse::<u64>()
+            .ok()
+    });
     let needed = io_bytes.saturating_add(DRIVER_BYTES);
     match limit {
-        Some(limit) if !capable && limit < needed => Err(PreflightError::Memlock { limit_mib: limit >> 20, needed_mib: needed >> 20 }),
+        Some(limit) if !capable && limit < needed => Err(PreflightError::Memlock {
+            limit_mib: limit >> 20,
+            needed_mib: needed >> 20,
+        }),
         _ => Ok(()),
     }
 }
@@ -215,7 +296,13 @@ fn driver_of(device: &Path) -> Option<String> {
 }
 
 fn link_name(link: &Path) -> Option<String> {
-    Some(std::fs::read_link(link).ok()?.file_name()?.to_str()?.to_owned())
+    Some(
+        std::fs::read_link(link)
+            .ok()?
+            .file_name()?
+            .to_str()?
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]

@@ -26,7 +26,11 @@ pub struct AttachOptions {
 
 impl Default for AttachOptions {
     fn default() -> Self {
-        Self { io_queues_count: 1, queue_entries: 4096, limit: Duration::from_secs(15) }
+        Self {
+            io_queues_count: 1,
+            queue_entries: 4096,
+            limit: Duration::from_secs(15),
+        }
     }
 }
 
@@ -79,20 +83,24 @@ pub enum Payload {
         extra_bytes: u32,
     },
     /// The driver makes several commands of it; the command given is not looked at.
-    Split {
-        /// Whether it writes.
-        write: bool,
-        /// First block.
-        lba: u64,
-        /// Number of blocks.
-        blocks: u32,
-        /// Data.
-        bytes: u32,
-        /// Metadata in the second buffer; 0: none.
-        extra_bytes: u32,
-        /// Flags in CDW12's upper half.
-        flags: u32,
-    },
+    Split(Split),
+}
+
+/// A read or write that is larger than one command may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    /// Whether it writes.
+    pub write: bool,
+    /// First block.
+    pub lba: u64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Data.
+    pub bytes: u32,
+    /// Metadata in the second buffer; 0: none.
+    pub extra_bytes: u32,
+    /// Flags in CDW12's upper half.
+    pub flags: u32,
 }
 
 /// Why a command was not taken.
@@ -111,4 +119,3 @@ pub trait Completions {
     /// The command of `slot` ended with `status`. The lane may be used to send the next.
     fn completed(&mut self, lane: &mut Lane<'_>, slot: u32, status: NvmeStatus);
 }
-

@@ -14,7 +14,9 @@ use std::time::Duration;
 enum Never {}
 
 fn error() -> SpdkError {
-    SpdkError::Absent { why: absent().unwrap_or_default() }
+    SpdkError::Absent {
+        why: absent().unwrap_or_default(),
+    }
 }
 
 /// Never starts.
@@ -37,7 +39,11 @@ pub struct Controller(Never);
 
 #[allow(missing_docs, clippy::missing_errors_doc, clippy::must_use_candidate)] // as in controller.rs
 impl Controller {
-    pub fn attach(env: &'static Env, _id: &TransportId, _options: AttachOptions) -> Result<Arc<Self>, SpdkError> {
+    pub fn attach(
+        env: &'static Env,
+        _id: &TransportId,
+        _options: AttachOptions,
+    ) -> Result<Arc<Self>, SpdkError> {
         match env.0 {}
     }
     pub fn id(&self) -> &TransportId {
@@ -81,7 +87,12 @@ pub struct Lane<'a>(Never, PhantomData<&'a ()>);
 
 #[allow(missing_docs, clippy::missing_errors_doc, clippy::must_use_candidate)] // as in qpair.rs
 impl Lane<'_> {
-    pub fn submit(&mut self, _slot: u32, _command: &Command, _payload: Payload) -> Result<(), Refused> {
+    pub fn submit(
+        &mut self,
+        _slot: u32,
+        _command: &Command,
+        _payload: Payload,
+    ) -> Result<(), Refused> {
         match self.0 {}
     }
     pub fn in_flight(&self) -> u32 {
@@ -107,6 +118,9 @@ impl Qpair {
         match self.0 {}
     }
     pub fn poll<C: Completions>(&mut self, _receiver: &mut C, _most: u32) -> Result<usize, i32> {
+        match self.0 {}
+    }
+    pub fn namespace_is_active(&self) -> bool {
         match self.0 {}
     }
     pub fn close(self, _limit: Duration) -> u32 {

@@ -62,21 +62,37 @@ impl FromStr for Bdf {
     fn from_str(text: &str) -> Result<Self, TridError> {
         let bad = || TridError::BadBdf(text.to_owned());
         let hex = |part: &str, digits: std::ops::RangeInclusive<usize>, max: u32| {
-            let fits = digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-            fits.then(|| u32::from_str_radix(part, 16).ok()).flatten().filter(|value| *value <= max)
+            let fits =
+                digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+            fits.then(|| u32::from_str_radix(part, 16).ok())
+                .flatten()
+                .filter(|value| *value <= max)
         };
         let (front, function) = text.rsplit_once('.').ok_or_else(bad)?;
         let (front, device) = front.rsplit_once(':').ok_or_else(bad)?;
         let (domain, bus) = front.rsplit_once(':').unwrap_or(("0000", front));
         let domain = hex(domain, 4..=8, u32::MAX).ok_or_else(bad)?;
-        let byte = |part, digits, max| hex(part, digits, max).and_then(|value| u8::try_from(value).ok()).ok_or_else(bad);
-        Ok(Self { domain, bus: byte(bus, 2..=2, 0xff)?, device: byte(device, 2..=2, 31)?, function: byte(function, 1..=1, 7)? })
+        let byte = |part, digits, max| {
+            hex(part, digits, max)
+                .and_then(|value| u8::try_from(value).ok())
+                .ok_or_else(bad)
+        };
+        Ok(Self {
+            domain,
+            bus: byte(bus, 2..=2, 0xff)?,
+            device: byte(device, 2..=2, 31)?,
+            function: byte(function, 1..=1, 7)?,
+        })
     }
 }
 
 impl fmt::Display for Bdf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.domain, self.bus, self.device, self.function)
+        write!(
+            f,
+            "{:04x}:{:02x}:{:02x}.{:x}",
+            self.domain, self.bus, self.device, self.function
+        )
     }
 }
 
@@ -113,7 +129,9 @@ pub enum TridError {
     #[error("`{0}` is not a PCI address: write domain:bus:device.function, as 0000:01:00.0")]
     BadBdf(String),
     /// A word without key and value.
-    #[error("`{0}` in a transport ID is not key:value; known keys are trtype, traddr, trsvcid, subnqn, adrfam, ns")]
+    #[error(
+        "`{0}` in a transport ID is not key:value; known keys are trtype, traddr, trsvcid, subnqn, adrfam, ns"
+    )]
     BadWord(String),
     /// A key twice.
     #[error("the transport ID gives {0} twice")]
@@ -145,21 +163,32 @@ impl TransportId {
     /// Whether the text means to be a transport ID or PCI address rather than a path.
     #[must_use]
     pub fn looks_like_one(text: &str) -> bool {
-        text.trim().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("trtype")) || text.trim().parse::<Bdf>().is_ok()
+        text.trim()
+            .get(..6)
+            .is_some_and(|start| start.eq_ignore_ascii_case("trtype"))
+            || text.trim().parse::<Bdf>().is_ok()
     }
 
     /// The PCI address, for [`Transport::Pcie`].
     #[must_use]
     pub fn bdf(&self) -> Option<Bdf> {
-        (self.transport == Transport::Pcie).then(|| self.address.parse().ok()).flatten()
+        (self.transport == Transport::Pcie)
+            .then(|| self.address.parse().ok())
+            .flatten()
     }
 
     /// The controller's part in SPDK's words, without the namespace.
     #[must_use]
     pub fn controller_text(&self) -> String {
         let mut text = format!("trtype:{}", self.transport.name());
-        if let (Transport::Tcp | Transport::Rdma, Ok(ip)) = (self.transport, self.address.parse::<IpAddr>()) {
-            text += if ip.is_ipv4() { " adrfam:IPv4" } else { " adrfam:IPv6" };
+        if let (Transport::Tcp | Transport::Rdma, Ok(ip)) =
+            (self.transport, self.address.parse::<IpAddr>())
+        {
+            text += if ip.is_ipv4() {
+                " adrfam:IPv4"
+            } else {
+                " adrfam:IPv6"
+            };
         }
         text = format!("{text} traddr:{}", self.address);
         if let Some(service) = &self.service {
@@ -172,12 +201,28 @@ impl TransportId {
     }
 
     fn check(self, text: &str) -> Result<Self, TridError> {
-        let missing = |key, example| TridError::Missing { text: text.to_owned(), key, example };
-        let bad = |what, value: &str| Err(TridError::BadValue { what, value: value.to_owned() });
-        if self.address.is_empty() || self.address.len() > ADDRESS_BYTES || self.address.contains('\0') {
+        let missing = |key, example| TridError::Missing {
+            text: text.to_owned(),
+            key,
+            example,
+        };
+        let bad = |what, value: &str| {
+            Err(TridError::BadValue {
+                what,
+                value: value.to_owned(),
+            })
+        };
+        if self.address.is_empty()
+            || self.address.len() > ADDRESS_BYTES
+            || self.address.contains('\0')
+        {
             return bad("transport address (1 to 256 bytes)", &self.address);
         }
-        if let Some(nqn) = self.subnqn.as_ref().filter(|nqn| nqn.is_empty() || nqn.len() > NQN_BYTES || nqn.contains('\0')) {
+        if let Some(nqn) = self
+            .subnqn
+            .as_ref()
+            .filter(|nqn| nqn.is_empty() || nqn.len() > NQN_BYTES || nqn.contains('\0'))
+        {
             return bad("qualified name (1 to 223 bytes)", nqn);
         }
         match self.transport {
@@ -189,7 +234,10 @@ impl TransportId {
                 if self.address.parse::<IpAddr>().is_err() {
                     return bad("numeric IP address", &self.address);
                 }
-                let service = self.service.as_ref().ok_or_else(|| missing("trsvcid", "trsvcid:4420"))?;
+                let service = self
+                    .service
+                    .as_ref()
+                    .ok_or_else(|| missing("trsvcid", "trsvcid:4420"))?;
                 if service.parse::<u16>().is_err() {
                     return bad("port number", service);
                 }
@@ -209,36 +257,66 @@ impl FromStr for TransportId {
 
     fn from_str(text: &str) -> Result<Self, TridError> {
         let mut words = text.split_whitespace().peekable();
-        let mut fields: [(&str, Option<&str>); 6] =
-            [("trtype", None), ("traddr", None), ("trsvcid", None), ("subnqn", None), ("adrfam", None), ("ns", None)];
+        let mut fields: [(&str, Option<&str>); 6] = [
+            ("trtype", None),
+            ("traddr", None),
+            ("trsvcid", None),
+            ("subnqn", None),
+            ("adrfam", None),
+            ("ns", None),
+        ];
         // A bare PCI address may stand in front of `ns:`.
         let bare = words.next_if(|word| word.parse::<Bdf>().is_ok());
         for word in words {
             let bad = || TridError::BadWord(word.to_owned());
             let (key, value) = word.split_once([':', '=']).ok_or_else(bad)?;
-            let field = fields.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(key)).ok_or_else(bad)?;
+            let field = fields
+                .iter_mut()
+                .find(|(name, _)| name.eq_ignore_ascii_case(key))
+                .ok_or_else(bad)?;
             if field.1.replace(value).is_some() {
                 return Err(TridError::Twice(field.0.to_owned()));
             }
         }
-        let field = |name| fields.iter().find(|(key, _)| *key == name).and_then(|(_, value)| *value);
-        let missing = |key, example| TridError::Missing { text: text.to_owned(), key, example };
+        let field = |name| {
+            fields
+                .iter()
+                .find(|(key, _)| *key == name)
+                .and_then(|(_, value)| *value)
+        };
+        let missing = |key, example| TridError::Missing {
+            text: text.to_owned(),
+            key,
+            example,
+        };
         let transport = match (bare, field("trtype")) {
             (Some(_), None) => Transport::Pcie,
             (Some(_), Some(_)) => return Err(TridError::Twice("the address".to_owned())),
             (None, None) => return Err(missing("trtype", "trtype:TCP")),
-            (None, Some(name)) => [Transport::Pcie, Transport::Tcp, Transport::Rdma, Transport::VfioUser]
-                .into_iter()
-                .find(|transport| transport.name().eq_ignore_ascii_case(name))
-                .ok_or_else(|| TridError::BadTransport(name.to_owned()))?,
+            (None, Some(name)) => [
+                Transport::Pcie,
+                Transport::Tcp,
+                Transport::Rdma,
+                Transport::VfioUser,
+            ]
+            .into_iter()
+            .find(|transport| transport.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| TridError::BadTransport(name.to_owned()))?,
         };
-        let address = bare.or(field("traddr")).ok_or_else(|| missing("traddr", "traddr:127.0.0.1"))?;
+        let address = bare
+            .or(field("traddr"))
+            .ok_or_else(|| missing("traddr", "traddr:127.0.0.1"))?;
         let namespace = match field("ns") {
             None => NamespaceChoice::Only,
             Some(all) if all.eq_ignore_ascii_case("all") => NamespaceChoice::All,
             Some(id) => match id.parse() {
                 Ok(id) if (1..u32::MAX).contains(&id) => NamespaceChoice::Id(id),
-                _ => return Err(TridError::BadValue { what: "namespace (1 and up, or all)", value: id.to_owned() }),
+                _ => {
+                    return Err(TridError::BadValue {
+                        what: "namespace (1 and up, or all)",
+                        value: id.to_owned(),
+                    });
+                }
             },
         };
         Self {

@@ -29,8 +29,14 @@ pub struct Target {
 /// The folder of SPDK's programs.
 pub fn programs() -> PathBuf {
     let root = std::env::var("SPDK_DIR").unwrap_or_else(|_| "/opt/lanemark/spdk".to_owned());
-    let bins = [Path::new(&root).join("bin"), Path::new(&root).join("build/bin")];
-    bins.iter().find(|bin| bin.join("nvmf_tgt").exists()).unwrap_or(&bins[0]).clone()
+    let bins = [
+        Path::new(&root).join("bin"),
+        Path::new(&root).join("build/bin"),
+    ];
+    bins.iter()
+        .find(|bin| bin.join("nvmf_tgt").exists())
+        .unwrap_or(&bins[0])
+        .clone()
 }
 
 /// Why these tests cannot run here.
@@ -50,15 +56,23 @@ fn reserve_hugepages() -> Result<(), String> {
     let sysfs = lanemark::sysfs::Sysfs::host();
     let free = || -> u64 {
         let pages = lanemark::spdk::preflight::hugepages(&sysfs);
-        pages.iter().map(|pages| (pages.free_count * pages.page_bytes) >> 20).sum()
+        pages
+            .iter()
+            .map(|pages| (pages.free_count * pages.page_bytes) >> 20)
+            .sum()
     };
     if free() >= NEEDED_MIB {
         return Ok(());
     }
-    let _ = std::fs::write(sysfs.proc("sys/vm/nr_hugepages"), (RESERVED_MIB / 2).to_string());
+    let _ = std::fs::write(
+        sysfs.proc("sys/vm/nr_hugepages"),
+        (RESERVED_MIB / 2).to_string(),
+    );
     match free() {
         enough if enough >= NEEDED_MIB => Ok(()),
-        some => Err(format!("{some} MiB of free hugepages, {NEEDED_MIB} needed and could not be reserved")),
+        some => Err(format!(
+            "{some} MiB of free hugepages, {NEEDED_MIB} needed and could not be reserved"
+        )),
     }
 }
 
@@ -79,7 +93,16 @@ pub fn target_with(arguments: &[&str]) -> Option<Target> {
     let dir = tempfile::tempdir().unwrap();
     let log = File::create(dir.path().join("log")).unwrap();
     let child = Command::new(programs().join("nvmf_tgt"))
-        .args(["-m", "0x1", "-s", &TARGET_MIB.to_string(), "--disable-cpumask-locks", "-g", "--env-context", "--in-memory"])
+        .args([
+            "-m",
+            "0x1",
+            "-s",
+            &TARGET_MIB.to_string(),
+            "--disable-cpumask-locks",
+            "-g",
+            "--env-context",
+            "--in-memory",
+        ])
         .arg("-r")
         .arg(dir.path().join("rpc.sock"))
         .args(arguments)
@@ -88,11 +111,25 @@ pub fn target_with(arguments: &[&str]) -> Option<Target> {
         .stderr(log)
         .spawn()
         .unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let target = Target { child, dir, port, _process: process, _thread: thread };
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let target = Target {
+        child,
+        dir,
+        port,
+        _process: process,
+        _thread: thread,
+    };
     let start = Instant::now();
     while target.call("spdk_get_version", json!({})).is_err() {
-        assert!(start.elapsed() < ANSWER_LIMIT, "nvmf_tgt does not answer: {}", target.log());
+        assert!(
+            start.elapsed() < ANSWER_LIMIT,
+            "nvmf_tgt does not answer: {}",
+            target.log()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     Some(target)
@@ -113,7 +150,9 @@ impl Target {
         if params.as_object().is_some_and(|params| !params.is_empty()) {
             request["params"] = params;
         }
-        socket.write_all(request.to_string().as_bytes()).map_err(text)?;
+        socket
+            .write_all(request.to_string().as_bytes())
+            .map_err(text)?;
         let mut answer = Vec::new();
         let mut part = [0; 65536];
         loop {
@@ -134,17 +173,24 @@ impl Target {
     /// A call that must succeed.
     #[track_caller]
     pub fn rpc(&self, method: &str, params: Value) -> Value {
-        self.call(method, params).unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
+        self.call(method, params)
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
     }
 
     /// A null bdev of this many blocks of 4 KiB.
     pub fn null(&self, name: &str, blocks: u64) {
-        self.rpc("bdev_null_create", json!({ "name": name, "num_blocks": blocks, "block_size": 4096 }));
+        self.rpc(
+            "bdev_null_create",
+            json!({ "name": name, "num_blocks": blocks, "block_size": 4096 }),
+        );
     }
 
     /// A memory bdev of this many blocks.
     pub fn malloc(&self, name: &str, blocks: u64, block_bytes: u32) {
-        self.rpc("bdev_malloc_create", json!({ "name": name, "num_blocks": blocks, "block_size": block_bytes }));
+        self.rpc(
+            "bdev_malloc_create",
+            json!({ "name": name, "num_blocks": blocks, "block_size": block_bytes }),
+        );
     }
 
     /// A bdev that takes this long for everything.
@@ -163,7 +209,10 @@ impl Target {
             json!({ "nqn": nqn, "allow_any_host": true, "serial_number": "LANEMARK01", "model_number": "lanemark test", "max_namespaces": 16 }),
         );
         for (nsid, bdev) in namespaces {
-            self.rpc("nvmf_subsystem_add_ns", json!({ "nqn": nqn, "namespace": { "nsid": nsid, "bdev_name": bdev } }));
+            self.rpc(
+                "nvmf_subsystem_add_ns",
+                json!({ "nqn": nqn, "namespace": { "nsid": nsid, "bdev_name": bdev } }),
+            );
         }
     }
 
@@ -176,7 +225,10 @@ impl Target {
     pub fn tcp_with(&self, nqn: &str, options: Value) -> String {
         let port = self.port.to_string();
         let mut transport = json!({ "trtype": "TCP" });
-        transport.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        transport
+            .as_object_mut()
+            .unwrap()
+            .extend(options.as_object().unwrap().clone());
         let _ = self.call("nvmf_create_transport", transport);
         self.rpc("nvmf_subsystem_add_listener", self.tcp_listener(nqn));
         format!("trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:{port} subnqn:{nqn}")
@@ -197,7 +249,10 @@ impl Target {
         let folder = self.dir.path().join("vfio");
         std::fs::create_dir_all(&folder).unwrap();
         let mut transport = json!({ "trtype": "VFIOUSER" });
-        transport.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        transport
+            .as_object_mut()
+            .unwrap()
+            .extend(options.as_object().unwrap().clone());
         let _ = self.call("nvmf_create_transport", transport);
         let traddr = folder.to_str().unwrap();
         self.rpc(
@@ -209,7 +264,10 @@ impl Target {
 
     /// Sends a signal to the target.
     pub fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        let done = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(done.success());
     }
 
@@ -249,7 +307,10 @@ pub struct Running(Child);
 impl Running {
     /// Sends it a signal.
     pub fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap();
+        let done = Command::new("kill")
+            .args([&format!("-{name}"), &self.0.id().to_string()])
+            .status()
+            .unwrap();
         assert!(done.success());
     }
 }
@@ -263,7 +324,12 @@ pub fn run(device: &str, arguments: &[&str]) -> Run {
 }
 
 /// The same; `fault` is called once, after `at`, if it still runs.
-pub fn run_during(device: &str, arguments: &[&str], at: Duration, fault: impl FnOnce(&Running)) -> Run {
+pub fn run_during(
+    device: &str,
+    arguments: &[&str],
+    at: Duration,
+    fault: impl FnOnce(&Running),
+) -> Run {
     let start = Instant::now();
     let child = Command::new(env!("CARGO_BIN_EXE_lanemark"))
         .args(["run", "--device", device, "--format", "json"])
@@ -297,15 +363,27 @@ pub fn run_during(device: &str, arguments: &[&str], at: Duration, fault: impl Fn
         if start.elapsed() > RUN_LIMIT {
             running.0.kill().unwrap();
             running.0.wait().unwrap();
-            panic!("the run did not end within {RUN_LIMIT:?}: {} {}", stdout.join().unwrap(), stderr.join().unwrap());
+            panic!(
+                "the run did not end within {RUN_LIMIT:?}: {} {}",
+                stdout.join().unwrap(),
+                stderr.join().unwrap()
+            );
         }
         std::thread::sleep(Duration::from_millis(10));
     };
     let took = start.elapsed();
-    Run { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), took }
+    Run {
+        code,
+        stdout: stdout.join().unwrap(),
+        stderr: stderr.join().unwrap(),
+        took,
+    }
 }
 
 /// Free hugepages of all nodes and sizes.
 pub fn free_hugepages() -> u64 {
-    lanemark::spdk::preflight::hugepages(&lanemark::sysfs::Sysfs::host()).iter().map(|pages| pages.free_count).sum()
+    lanemark::spdk::preflight::hugepages(&lanemark::sysfs::Sysfs::host())
+        .iter()
+        .map(|pages| pages.free_count)
+        .sum()
 }

@@ -37,7 +37,10 @@ impl Layout {
     /// The name of a format that cannot be driven, and what to do.
     pub fn of(ns: &IdentifyNamespace) -> Result<Self, String> {
         let Some(block_bytes) = ns.format.block_bytes() else {
-            return Err(format!("has a block size of 2^{} bytes, which cannot be driven", ns.format.data_shift));
+            return Err(format!(
+                "has a block size of 2^{} bytes, which cannot be driven",
+                ns.format.data_shift
+            ));
         };
         let bytes = ns.format.metadata_bytes;
         let refuse = |what: &str| {
@@ -49,19 +52,30 @@ impl Layout {
         let metadata = match (bytes, ns.pi) {
             (0, _) => Metadata::None,
             (PI_BYTES, PiType::Type1 | PiType::Type2) => Metadata::Stripped {
-                check: PiCheck { guard: true, application_tag: false, reference_tag: true },
+                check: PiCheck {
+                    guard: true,
+                    application_tag: false,
+                    reference_tag: true,
+                },
                 reference: true,
             },
-            (PI_BYTES, PiType::Type3) => {
-                Metadata::Stripped { check: PiCheck { guard: true, ..PiCheck::default() }, reference: false }
-            }
+            (PI_BYTES, PiType::Type3) => Metadata::Stripped {
+                check: PiCheck {
+                    guard: true,
+                    ..PiCheck::default()
+                },
+                reference: false,
+            },
             (_, PiType::Type1 | PiType::Type2 | PiType::Type3 | PiType::Reserved(_)) => {
                 return refuse("metadata with protection information");
             }
             (_, PiType::None) if ns.metadata_interleaved => return refuse("interleaved metadata"),
             (_, PiType::None) => Metadata::Separate(bytes),
         };
-        Ok(Self { block_bytes, metadata })
+        Ok(Self {
+            block_bytes,
+            metadata,
+        })
     }
 
     /// What the record says about it; nothing for plain blocks.
@@ -69,10 +83,12 @@ impl Layout {
     pub fn note(&self) -> Option<String> {
         match self.metadata {
             Metadata::None => None,
-            Metadata::Stripped { .. } => {
-                Some("protection information inserted and checked by the controller (PRACT)".to_owned())
-            }
-            Metadata::Separate(bytes) => Some(format!("{bytes} bytes of separate metadata per block, written as zeros")),
+            Metadata::Stripped { .. } => Some(
+                "protection information inserted and checked by the controller (PRACT)".to_owned(),
+            ),
+            Metadata::Separate(bytes) => Some(format!(
+                "{bytes} bytes of separate metadata per block, written as zeros"
+            )),
         }
     }
 
@@ -109,20 +125,61 @@ mod tests {
 
     #[test]
     fn formats_run_or_are_refused_by_name() {
-        assert_eq!(layout(0, 12, 0, 0).unwrap(), Layout { block_bytes: 4096, metadata: Metadata::None });
-        assert_eq!(layout(64, 12, 0, 0).unwrap().metadata, Metadata::Separate(64));
-        assert!(layout(64, 12, 0x10, 0).unwrap_err().contains("64 bytes of interleaved metadata per 4096-byte block"));
-        assert!(matches!(layout(8, 9, 0, 1).unwrap().metadata, Metadata::Stripped { reference: true, .. }));
-        assert!(matches!(layout(8, 9, 0x10, 3).unwrap().metadata, Metadata::Stripped { reference: false, .. }));
-        assert!(layout(16, 12, 0, 1).unwrap_err().contains("metadata with protection information"));
+        assert_eq!(
+            layout(0, 12, 0, 0).unwrap(),
+            Layout {
+                block_bytes: 4096,
+                metadata: Metadata::None
+            }
+        );
+        assert_eq!(
+            layout(64, 12, 0, 0).unwrap().metadata,
+            Metadata::Separate(64)
+        );
+        assert!(
+            layout(64, 12, 0x10, 0)
+                .unwrap_err()
+                .contains("64 bytes of interleaved metadata per 4096-byte block")
+        );
+        assert!(matches!(
+            layout(8, 9, 0, 1).unwrap().metadata,
+            Metadata::Stripped {
+                reference: true,
+                ..
+            }
+        ));
+        assert!(matches!(
+            layout(8, 9, 0x10, 3).unwrap().metadata,
+            Metadata::Stripped {
+                reference: false,
+                ..
+            }
+        ));
+        assert!(
+            layout(16, 12, 0, 1)
+                .unwrap_err()
+                .contains("metadata with protection information")
+        );
         assert!(layout(0, 0, 0, 0).unwrap_err().contains("2^0 bytes"));
     }
 
     #[test]
     fn stripped_formats_set_the_action_bit_and_move_no_metadata() {
         let stripped = layout(8, 9, 0, 1).unwrap();
-        assert_eq!(stripped.template(Command::read(1, 0, 1)).dword(12) >> 26, 0b1101);
-        assert_eq!((stripped.metadata_bytes(8), layout(64, 12, 0, 0).unwrap().metadata_bytes(8)), (0, 512));
-        assert_eq!(layout(0, 9, 0, 0).unwrap().template(Command::read(1, 0, 1)), Command::read(1, 0, 1));
+        assert_eq!(
+            stripped.template(Command::read(1, 0, 1)).dword(12) >> 26,
+            0b1101
+        );
+        assert_eq!(
+            (
+                stripped.metadata_bytes(8),
+                layout(64, 12, 0, 0).unwrap().metadata_bytes(8)
+            ),
+            (0, 512)
+        );
+        assert_eq!(
+            layout(0, 9, 0, 0).unwrap().template(Command::read(1, 0, 1)),
+            Command::read(1, 0, 1)
+        );
     }
 }

@@ -11,7 +11,10 @@ pub use format::Layout;
 pub use queue::SpdkQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
-use crate::spdk::{AttachOptions, Controller, Env, EnvOptions, Namespace, NamespaceChoice, TransportId, iommu, preflight, versions};
+use crate::spdk::{
+    AttachOptions, Controller, Env, EnvOptions, Namespace, NamespaceChoice, TransportId, iommu,
+    preflight, versions,
+};
 use crate::sysfs::Sysfs;
 use crate::units::{BlockSize, Bytes};
 use std::sync::Arc;
@@ -39,7 +42,10 @@ impl SpdkDevice {
     pub fn open_all(sysfs: &Sysfs, names: &[&str]) -> Result<Vec<Self>, BackendError> {
         let mut ids = Vec::new();
         for name in names {
-            ids.push(name.parse::<TransportId>().map_err(crate::spdk::SpdkError::from)?);
+            ids.push(
+                name.parse::<TransportId>()
+                    .map_err(crate::spdk::SpdkError::from)?,
+            );
         }
         let pci: Vec<_> = ids.iter().filter_map(TransportId::bdf).collect();
         if crate::spdk::absent().is_none() {
@@ -47,16 +53,24 @@ impl SpdkDevice {
                 preflight::check_pci(sysfs, *bdf).map_err(crate::spdk::SpdkError::from)?;
             }
         }
-        let options = EnvOptions { pci: !pci.is_empty(), iommu_bits: iommu::narrowest_bits(sysfs) };
+        let options = EnvOptions {
+            pci: !pci.is_empty(),
+            iommu_bits: iommu::narrowest_bits(sysfs),
+        };
         let env = Env::start(sysfs, &options)?;
         let mut controllers: Vec<Arc<Controller>> = Vec::new();
         let mut devices: Vec<Self> = Vec::new();
         for id in &ids {
-            let known = controllers.iter().find(|known| known.name() == id.controller_text());
+            let known = controllers
+                .iter()
+                .find(|known| known.name() == id.controller_text());
             let controller = match known {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let options = AttachOptions { io_queues_count: IO_QUEUES_COUNT, ..AttachOptions::default() };
+                    let options = AttachOptions {
+                        io_queues_count: IO_QUEUES_COUNT,
+                        ..AttachOptions::default()
+                    };
                     let new = Controller::attach(env, id, options)?;
                     controllers.push(Arc::clone(&new));
                     new
@@ -69,13 +83,27 @@ impl SpdkDevice {
         Ok(devices)
     }
 
-    fn new(id: &TransportId, controller: Arc<Controller>, namespace: Namespace) -> Result<Self, BackendError> {
-        let id = TransportId { namespace: NamespaceChoice::Id(namespace.nsid), ..id.clone() };
+    fn new(
+        id: &TransportId,
+        controller: Arc<Controller>,
+        namespace: Namespace,
+    ) -> Result<Self, BackendError> {
+        let id = TransportId {
+            namespace: NamespaceChoice::Id(namespace.nsid),
+            ..id.clone()
+        };
         let path = id.to_string();
-        let unsuitable = |why: String| BackendError::Unsuitable { path: path.clone(), why };
+        let unsuitable = |why: String| BackendError::Unsuitable {
+            path: path.clone(),
+            why,
+        };
         let layout = Layout::of(&namespace.identify).map_err(unsuitable)?;
-        let size = namespace.identify.size_bytes().ok_or_else(|| unsuitable("reports an absurd size".to_owned()))?;
-        let logical_block = BlockSize::new(layout.block_bytes).ok_or_else(|| unsuitable("has no blocks".to_owned()))?;
+        let size = namespace
+            .identify
+            .size_bytes()
+            .ok_or_else(|| unsuitable("reports an absurd size".to_owned()))?;
+        let logical_block = BlockSize::new(layout.block_bytes)
+            .ok_or_else(|| unsuitable("has no blocks".to_owned()))?;
         let identify = controller.identify();
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let no_trim = || "the controller has no Dataset Management command".to_owned();
@@ -92,12 +120,20 @@ impl SpdkDevice {
             rotational: Some(false),
             max_io: Some(Bytes(u64::from(controller.max_transfer_bytes()))),
             device_depth: Some(controller.queue_entries() - 1),
-            trim: identify.dataset_management.then_some(()).ok_or_else(no_trim),
+            trim: identify
+                .dataset_management
+                .then_some(())
+                .ok_or_else(no_trim),
             flush: Ok(()),
             in_use: Vec::new(),
             own_scratch: false,
         };
-        Ok(Self { controller, namespace, layout, facts })
+        Ok(Self {
+            controller,
+            namespace,
+            layout,
+            facts,
+        })
     }
 
     /// The controller.
@@ -115,8 +151,15 @@ impl SpdkDevice {
 
 /// The namespaces that an ID means.
 fn chosen(id: &TransportId, there: Vec<Namespace>) -> Result<Vec<Namespace>, BackendError> {
-    let listed = there.iter().map(|ns| format!("ns:{}", ns.nsid)).collect::<Vec<_>>().join(", ");
-    let unsuitable = |why| BackendError::Unsuitable { path: id.controller_text(), why };
+    let listed = there
+        .iter()
+        .map(|ns| format!("ns:{}", ns.nsid))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let unsuitable = |why| BackendError::Unsuitable {
+        path: id.controller_text(),
+        why,
+    };
     if there.is_empty() {
         return Err(unsuitable("has no active namespace".to_owned()));
     }
@@ -124,12 +167,21 @@ fn chosen(id: &TransportId, there: Vec<Namespace>) -> Result<Vec<Namespace>, Bac
         NamespaceChoice::All => Ok(there),
         NamespaceChoice::Only if there.len() == 1 => Ok(there),
         NamespaceChoice::Only => {
-            let why = format!("has {} namespaces ({listed}): add one of them, or ns:all, to its name", there.len());
+            let why = format!(
+                "has {} namespaces ({listed}): add one of them, or ns:all, to its name",
+                there.len()
+            );
             Err(unsuitable(why))
         }
         NamespaceChoice::Id(nsid) => {
             let found: Vec<_> = there.into_iter().filter(|ns| ns.nsid == nsid).collect();
-            if found.is_empty() { Err(unsuitable(format!("has no active namespace {nsid}; there are {listed}"))) } else { Ok(found) }
+            if found.is_empty() {
+                Err(unsuitable(format!(
+                    "has no active namespace {nsid}; there are {listed}"
+                )))
+            } else {
+                Ok(found)
+            }
         }
     }
 }
@@ -147,8 +199,15 @@ impl Device for SpdkDevice {
             features.push(format!("SPDK {spdk}, DPDK {dpdk}"));
         }
         let controller = &self.controller;
-        features.push(format!("{} I/O queues granted, {} entries each", controller.io_queues_count(), controller.queue_entries()));
-        features.push(format!("commands up to {} KiB, larger I/O is split by the driver", controller.max_transfer_bytes() >> 10));
+        features.push(format!(
+            "{} I/O queues granted, {} entries each",
+            controller.io_queues_count(),
+            controller.queue_entries()
+        ));
+        features.push(format!(
+            "commands up to {} KiB, larger I/O is split by the driver",
+            controller.max_transfer_bytes() >> 10
+        ));
         if controller.id().transport.has_doorbells() {
             features.push("doorbell once per poll".to_owned());
         }
@@ -172,11 +231,18 @@ mod tests {
 
     fn namespaces(ids: &[u32]) -> Vec<Namespace> {
         let identify = IdentifyNamespace::decode(&[0; IDENTIFY_BYTES]).unwrap();
-        ids.iter().map(|nsid| Namespace { nsid: *nsid, identify: identify.clone(), ids: NamespaceIds::default() }).collect()
+        ids.iter()
+            .map(|nsid| Namespace {
+                nsid: *nsid,
+                identify: identify.clone(),
+                ids: NamespaceIds::default(),
+            })
+            .collect()
     }
 
     fn choose(id: &str, ids: &[u32]) -> Result<Vec<u32>, String> {
-        let chosen = chosen(&id.parse().unwrap(), namespaces(ids)).map_err(|error| error.to_string())?;
+        let chosen =
+            chosen(&id.parse().unwrap(), namespaces(ids)).map_err(|error| error.to_string())?;
         Ok(chosen.iter().map(|ns| ns.nsid).collect())
     }
 
@@ -186,8 +252,19 @@ mod tests {
         assert_eq!(choose("01:00.0 ns:all", &[1, 5]), Ok(vec![1, 5]));
         assert_eq!(choose("01:00.0 ns:5", &[1, 5]), Ok(vec![5]));
         let ask = choose("01:00.0", &[1, 5]).unwrap_err();
-        assert!(ask.contains("has 2 namespaces (ns:1, ns:5): add one of them, or ns:all"), "{ask}");
-        assert!(choose("01:00.0 ns:2", &[1, 5]).unwrap_err().contains("no active namespace 2; there are ns:1, ns:5"));
-        assert!(choose("01:00.0", &[]).unwrap_err().contains("no active namespace"));
+        assert!(
+            ask.contains("has 2 namespaces (ns:1, ns:5): add one of them, or ns:all"),
+            "{ask}"
+        );
+        assert!(
+            choose("01:00.0 ns:2", &[1, 5])
+                .unwrap_err()
+                .contains("no active namespace 2; there are ns:1, ns:5")
+        );
+        assert!(
+            choose("01:00.0", &[])
+                .unwrap_err()
+                .contains("no active namespace")
+        );
     }
 }

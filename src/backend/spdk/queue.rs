@@ -6,7 +6,7 @@ use crate::backend::{BackendError, Closed, Full, Gone, Queue, QueueSpec, Sink, W
 use crate::errno::Errno;
 use crate::proto::nvme::{Command, DSM_RANGE_BYTES, NvmeStatus, dsm_range};
 use crate::request::{Io, Op, Slot, Status};
-use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused};
+use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused, Split};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Statuses (type, code) that say the queue or the namespace is no more: aborted for deletion of the queue, and
 /// invalid namespace.
 const GONE: [(u8, u8); 2] = [(0, 0x08), (0, 0x0b)];
+
+/// What a removed namespace is reported as, whatever its last commands ended with.
+const NAMESPACE_REMOVED: Status = Status::Nvme { sct: 0, sc: 0x0b };
 
 /// A queue pair with its commands.
 #[derive(Debug)]
@@ -42,16 +45,27 @@ struct State {
     /// Taken, and to be refused at the next poll: writes on a queue opened without.
     refused: VecDeque<u32>,
     gone: Option<Status>,
+    /// An I/O failed in this poll: look whether the namespace is still there.
+    doubt: bool,
 }
 
 impl SpdkQueue {
-    pub(super) fn open(controller: &Arc<Controller>, nsid: u32, layout: Layout, spec: QueueSpec) -> Result<Self, BackendError> {
+    pub(super) fn open(
+        controller: &Arc<Controller>,
+        nsid: u32,
+        layout: Layout,
+        spec: QueueSpec,
+    ) -> Result<Self, BackendError> {
         let max_transfer = controller.max_transfer_bytes();
         let max_blocks = (max_transfer / layout.block_bytes).clamp(1, 1 << 16);
         let depth = spec.slots_count.min(controller.queue_entries() - 1).max(1);
         let blocks = spec.slot_bytes.div_ceil(layout.block_bytes);
         // A split I/O holds a request for itself and one for each part; one more where it starts unaligned.
-        let parts = if blocks > max_blocks { blocks.div_ceil(max_blocks) + 2 } else { 0 };
+        let parts = if blocks > max_blocks {
+            blocks.div_ceil(max_blocks) + 2
+        } else {
+            0
+        };
         let range = u32::try_from(DSM_RANGE_BYTES).unwrap_or_default();
         let qpair = Qpair::open(
             controller,
@@ -80,6 +94,7 @@ impl SpdkQueue {
             held: VecDeque::with_capacity(slots),
             refused: VecDeque::with_capacity(slots),
             gone: None,
+            doubt: false,
         };
         Ok(Self { qpair, state })
     }
@@ -121,7 +136,10 @@ impl State {
             Op::Trim => {
                 let range = dsm_range(io.lba, io.blocks);
                 lane.extra(slot)[..DSM_RANGE_BYTES].copy_from_slice(&range);
-                (Command::deallocate(self.nsid, 1), Payload::Extra(DSM_RANGE_BYTES as u32))
+                (
+                    Command::deallocate(self.nsid, 1),
+                    Payload::Extra(DSM_RANGE_BYTES as u32),
+                )
             }
         };
         let result = lane.submit(slot, &command, payload);
@@ -140,14 +158,29 @@ impl State {
         let extra_bytes = self.layout.metadata_bytes(io.blocks);
         if io.blocks > self.max_blocks {
             let flags = command.dword(12) & 0xffff_0000;
-            return (command, Payload::Split { write, lba: io.lba, blocks: io.blocks, bytes, extra_bytes, flags });
+            return (
+                command,
+                Payload::Split(Split {
+                    write,
+                    lba: io.lba,
+                    blocks: io.blocks,
+                    bytes,
+                    extra_bytes,
+                    flags,
+                }),
+            );
         }
         command.set_range(io.lba, io.blocks);
         match self.layout.metadata {
             Metadata::None => (command, Payload::Data(bytes)),
-            Metadata::Stripped { reference: true, .. } => {
+            Metadata::Stripped {
+                reference: true, ..
+            } => {
                 // Types 1 and 2: the initial reference tag is the low half of the LBA.
-                (command.with_reference_tag(io.lba as u32), Payload::Data(bytes))
+                (
+                    command.with_reference_tag(io.lba as u32),
+                    Payload::Data(bytes),
+                )
             }
             Metadata::Stripped { .. } => (command, Payload::Data(bytes)),
             Metadata::Separate(_) => (command, Payload::DataAndExtra { bytes, extra_bytes }),
@@ -181,7 +214,11 @@ impl<S: Sink> Completions for Receiver<'_, S> {
         let status = if status.is_ok() {
             Status::Ok
         } else {
-            let failed = Status::Nvme { sct: status.sct, sc: status.sc };
+            let failed = Status::Nvme {
+                sct: status.sct,
+                sc: status.sc,
+            };
+            self.state.doubt = true;
             if GONE.contains(&(status.sct, status.sc)) {
                 self.state.gone = Some(failed);
             }
@@ -216,7 +253,11 @@ impl Queue for SpdkQueue {
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, _wait: Wait) -> Result<usize, Gone> {
         let most = self.state.complete_max;
-        let mut receiver = Receiver { state: &mut self.state, sink, found: 0 };
+        let mut receiver = Receiver {
+            state: &mut self.state,
+            sink,
+            found: 0,
+        };
         if !receiver.state.refused.is_empty() {
             let mut lane = self.qpair.lane();
             for _ in 0..receiver.state.refused.len().min(most as usize) {
@@ -234,6 +275,9 @@ impl Queue for SpdkQueue {
         if !self.state.held.is_empty() {
             self.state.send_held(&mut self.qpair.lane());
         }
+        if std::mem::take(&mut self.state.doubt) && !self.qpair.namespace_is_active() {
+            self.state.gone = Some(NAMESPACE_REMOVED);
+        }
         match self.state.gone {
             Some(status) => Err(Gone(status)),
             None => Ok(found),
@@ -248,6 +292,8 @@ impl Queue for SpdkQueue {
     fn close(self, limit: Duration) -> Closed {
         let unsent = self.state.held.len() + self.state.refused.len();
         let abandoned = self.qpair.close(limit);
-        Closed { abandoned_count: abandoned + u32::try_from(unsent).unwrap_or(u32::MAX) }
+        Closed {
+            abandoned_count: abandoned + u32::try_from(unsent).unwrap_or(u32::MAX),
+        }
     }
 }

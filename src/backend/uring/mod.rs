@@ -85,11 +85,10 @@ impl UringDevice {
         })
     }
 
-    /// Marks the file as one that lanemark made itself, known to the user by this name.
+    /// Adds what the opener knows beyond the node: names, identity, uses.
     #[must_use]
-    pub fn own_scratch(mut self, name: &str) -> Self {
-        self.facts.own_scratch = true;
-        name.clone_into(&mut self.facts.path);
+    pub fn with_facts(mut self, change: impl FnOnce(&mut DeviceFacts)) -> Self {
+        change(&mut self.facts);
         self
     }
 }

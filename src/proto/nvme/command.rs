@@ -21,6 +21,8 @@ pub mod opcode {
     pub const ADMIN_GET_LOG_PAGE: u8 = 0x02;
     /// Admin: reads an Identify structure.
     pub const ADMIN_IDENTIFY: u8 = 0x06;
+    /// Admin: reads a setting.
+    pub const ADMIN_GET_FEATURES: u8 = 0x0a;
 }
 
 /// CDW12 bit 30: Force Unit Access (NVM, "Write – Command Dword 12").
@@ -118,6 +120,15 @@ impl Command {
         let mut command = Self::empty(opcode::ADMIN_GET_LOG_PAGE, nsid);
         command.0[10] = (page as u32 | RAE | (dwords & 0xffff) << 16).to_le(); // LID 7:0, NUMDL 31:16
         command.0[11] = (dwords >> 16).to_le(); // NUMDU 15:0
+        command
+    }
+
+    /// Admin command Get Features of `feature`'s current value, which comes back in the completion
+    /// (Base, "Get Features – Command Dword 10").
+    #[must_use]
+    pub const fn get_features(feature: u8) -> Self {
+        let mut command = Self::empty(opcode::ADMIN_GET_FEATURES, 0);
+        command.0[10] = (feature as u32).to_le(); // FID, bits 7:0; SEL, bits 10:8, 0: current
         command
     }
 
@@ -315,6 +326,10 @@ mod tests {
         assert_eq!(
             Command::identify(0x01, 0).to_bytes(),
             wire(&[(0, 0x06), (40, 0x01)])
+        );
+        assert_eq!(
+            Command::get_features(0x07).to_bytes(),
+            wire(&[(0, 0x0a), (40, 0x07)])
         );
         let smart = Command::get_log_page(0x02, 0xffff_ffff, 512);
         assert_eq!(smart.dword(10), 0x007f_8002);

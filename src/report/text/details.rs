@@ -166,6 +166,7 @@ fn reactor_text(reactor: &ReactorUse) -> String {
         .map_or(NOT_AVAILABLE.to_owned(), show::time);
     let source = match reactor.busy_source.as_str() {
         "thread-cpu-time" => "CPU time",
+        "thread-and-worker-cpu-time" => "CPU time, kernel workers included",
         other => other,
     };
     printable(&format!(

@@ -1,0 +1,215 @@
+//! What is written through SPDK is what others read, and the other way round; queues and formats that cannot be
+//! had are refused by name.
+#![allow(clippy::unwrap_used)]
+
+mod spdk_target;
+
+use lanemark::backend::spdk::SpdkDevice;
+use lanemark::backend::{BackendError, Batch, Device, Queue, QueueSpec, Sink, Wait};
+use lanemark::request::{Io, Op, Slot, Status};
+use lanemark::spdk::SpdkError;
+use lanemark::sysfs::Sysfs;
+use serde_json::json;
+use spdk_target::target;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+const NQN: &str = "nqn.2026-01.io.lanemark:data";
+const BLOCK: usize = 4096;
+
+fn open(id: &str) -> Vec<SpdkDevice> {
+    SpdkDevice::open_all(&Sysfs::host(), &[id]).unwrap()
+}
+
+fn spec(reactor_index: u32) -> QueueSpec {
+    QueueSpec {
+        reactor_index,
+        slots_count: 4,
+        slot_bytes: 256 * BLOCK as u32,
+        batch: Batch {
+            submit: 4,
+            complete_min: 1,
+            complete_max: 4,
+        },
+        writes: true,
+    }
+}
+
+/// Keeps the last status and the buffer that came with it.
+#[derive(Default)]
+struct Last(Option<(Status, Vec<u8>)>);
+
+impl Sink for Last {
+    fn complete(&mut self, _slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
+        self.0 = Some((status, buffer.to_vec()));
+        None
+    }
+}
+
+/// One I/O to its end; the buffer.
+#[track_caller]
+fn run<Q: Queue>(queue: &mut Q, io: Io) -> Vec<u8> {
+    queue.submit(Slot(1), io).unwrap();
+    let (mut sink, start) = (Last::default(), Instant::now());
+    while sink.0.is_none() {
+        queue.poll(&mut sink, Wait::Never).unwrap();
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "{io:?} did not complete"
+        );
+    }
+    let (status, buffer) = sink.0.unwrap();
+    assert_eq!(status, Status::Ok, "{io:?}");
+    buffer
+}
+
+fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|at| (at / 512 * 7 + at + seed * 131) as u8)
+        .collect()
+}
+
+#[test]
+fn a_file_behind_the_target_holds_what_spdk_wrote_and_spdk_reads_what_the_file_holds() {
+    let Some(target) = target() else { return };
+    let path = target.dir().join("disk");
+    let file = std::fs::File::options()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(true)
+        .open(&path)
+        .unwrap();
+    file.set_len(64 << 20).unwrap();
+    target.rpc(
+        "bdev_aio_create",
+        json!({ "name": "a0", "filename": path.to_str().unwrap(), "block_size": 4096 }),
+    );
+    target.subsystem(NQN, &[(1, "a0")]);
+    for id in [target.tcp(NQN), target.vfio_user(NQN)] {
+        let devices = open(&id);
+        let mut queue = devices[0].open_queue(spec(0)).unwrap();
+        // 1 block, and 1 MiB: one command, and several made by the driver.
+        for (lba, blocks) in [(3_u64, 1_u32), (300, 256)] {
+            let bytes = blocks as usize * BLOCK;
+            let io = |op| Io { lba, blocks, op };
+            queue.buffer(Slot(1))[..bytes].copy_from_slice(&pattern(1, bytes));
+            run(&mut queue, io(Op::Write));
+            run(&mut queue, Io::FLUSH);
+            let mut there = vec![0; bytes];
+            file.read_exact_at(&mut there, lba * BLOCK as u64).unwrap();
+            assert!(
+                there == pattern(1, bytes),
+                "{id}: the file holds {blocks} blocks as written"
+            );
+            file.write_all_at(&pattern(2, bytes), lba * BLOCK as u64)
+                .unwrap();
+            file.sync_all().unwrap();
+            queue.buffer(Slot(1)).fill(0);
+            let read = run(&mut queue, io(Op::Read));
+            assert!(
+                read[..bytes] == pattern(2, bytes),
+                "{id}: {blocks} blocks as the file holds them"
+            );
+        }
+        assert_eq!(queue.close(Duration::from_secs(5)).abandoned_count, 0);
+    }
+}
+
+#[test]
+fn trimmed_blocks_read_as_zeros_and_their_neighbours_stay() {
+    let Some(target) = target() else { return };
+    target.malloc("m0", 4096, 4096);
+    target.subsystem(NQN, &[(1, "m0")]);
+    let devices = open(&target.tcp(NQN));
+    assert_eq!(devices[0].facts().trim, Ok(()));
+    let mut queue = devices[0].open_queue(spec(0)).unwrap();
+    let io = |op, lba, blocks| Io { lba, blocks, op };
+    queue.buffer(Slot(1))[..4 * BLOCK].copy_from_slice(&pattern(3, 4 * BLOCK));
+    run(&mut queue, io(Op::Write, 8, 4));
+    run(&mut queue, io(Op::Trim, 9, 2));
+    let read = run(&mut queue, io(Op::Read, 8, 4));
+    let mut expected = pattern(3, 4 * BLOCK);
+    expected[BLOCK..3 * BLOCK].fill(0);
+    assert!(
+        read[..4 * BLOCK] == expected,
+        "exactly the trimmed blocks are zero"
+    );
+    queue.close(Duration::from_secs(5));
+}
+
+#[test]
+fn fewer_queues_than_reactors_are_refused_by_name() {
+    let Some(target) = target() else { return };
+    target.null("n0", 4096);
+    target.subsystem(NQN, &[(1, "n0")]);
+    // One of them is the admin queue's.
+    let devices = open(&target.tcp_with(NQN, json!({ "max_io_qpairs_per_ctrlr": 3 })));
+    let granted = devices[0].controller().io_queues_count();
+    let mut queues = Vec::new();
+    let error = loop {
+        match devices[0].open_queue(spec(queues.len() as u32)) {
+            Ok(queue) => queues.push(queue),
+            Err(error) => break error,
+        }
+        assert!(queues.len() < 16, "a grant of {granted} does not bind");
+    };
+    assert_eq!(queues.len() as u32, granted);
+    let BackendError::Spdk(SpdkError::NoQueue {
+        granted_count,
+        asked_count,
+        ..
+    }) = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((*granted_count, *asked_count), (granted, granted + 1));
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("granted {granted}, {} are needed", granted + 1)),
+        "{error}"
+    );
+    for queue in queues {
+        queue.close(Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn interleaved_metadata_is_refused_by_name() {
+    let Some(target) = target() else { return };
+    target.rpc(
+        "bdev_malloc_create",
+        json!({ "name": "m0", "num_blocks": 4096, "block_size": 4096, "md_size": 16, "md_interleave": true }),
+    );
+    target.subsystem(NQN, &[(1, "m0")]);
+    let error = SpdkDevice::open_all(&Sysfs::host(), &[&target.tcp(NQN)])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("16 bytes of interleaved metadata per 4096-byte block"),
+        "{error}"
+    );
+}
+
+#[test]
+fn health_and_identity_come_through_admin_commands() {
+    let Some(target) = target() else { return };
+    target.null("n0", 4096);
+    target.subsystem(NQN, &[(1, "n0")]);
+    let devices = open(&target.vfio_user(NQN));
+    let controller = devices[0].controller();
+    let identify = controller.identify();
+    assert_eq!(
+        (identify.serial.as_str(), identify.model.as_str()),
+        ("LANEMARK01", "lanemark test")
+    );
+    assert!(devices[0].namespace().ids.uuid.is_some());
+    match controller.smart() {
+        Ok(log) => assert!(log.used_pct <= 100, "{log:?}"),
+        Err(error) => assert!(
+            error.to_string().contains("Get Log Page (SMART) failed"),
+            "{error}"
+        ),
+    }
+}
