@@ -19,6 +19,7 @@ mod open;
 mod place;
 mod readiness;
 mod scratch;
+mod scratch_fs;
 mod step;
 mod watch;
 
@@ -29,5 +30,5 @@ pub use leave::permits;
 pub use observer::{Observer, Phase, Silent, Snapshot};
 pub use open::Opened;
 pub use readiness::{never_written, prepare};
-pub use scratch::{Scratch, ScratchSpec};
+pub use scratch::{Scratch, ScratchSpec, Setup};
 pub use step::Session;

@@ -45,7 +45,7 @@ fn every_job_loads_and_fits() {
             count += 1;
         }
     }
-    assert!(count >= 5, "{count} jobs");
+    assert!(count >= 6, "{count} jobs");
 }
 
 #[test]
@@ -96,6 +96,23 @@ fn the_other_jobs_do_what_their_names_say() {
         peak.steps
             .iter()
             .all(|step| step.in_flight_count >= 128 && !step.writes())
+    );
+    let quick = planned("quick.yaml");
+    let shape: Vec<_> = quick
+        .steps
+        .iter()
+        .map(|step| (step.writes(), step.streams[0].depth))
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            (false, 1),
+            (false, 32),
+            (false, 32),
+            (true, 1),
+            (true, 32),
+            (true, 32)
+        ]
     );
     let mixed = planned("mixed-70-30.yaml");
     assert_eq!(
