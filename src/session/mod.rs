@@ -19,6 +19,7 @@ mod open;
 mod place;
 mod readiness;
 mod scratch;
+mod spdk_writes;
 mod step;
 mod watch;
 
