@@ -162,8 +162,8 @@ mod tests {
 
     fn run(line: &str) -> Result<RunArgs, clap::Error> {
         parse(words(line)).map(|cli| match cli.verb {
-            _ => unreachable!("only run is parsed here"),
             Verb::Run(args) => *args,
+            _ => unreachable!("only run is parsed here"),
         })
     }
 

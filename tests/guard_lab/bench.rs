@@ -1,7 +1,5 @@
 //! Loop devices, mounts and files that are undone at the end, and what an invocation comes to.
 
-use lanemark::session::guard::{Consent, Guard, Intent, parse_overwrite};
-use lanemark::sysfs::Sysfs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -23,24 +21,24 @@ pub struct Answer {
     pub text: String,
 }
 
-/// Stands for `lanemark run --device TARGET --rw randwrite --allow-write … --overwrite …`.
+/// `lanemark run --device TARGET --rw randwrite …`, a few writes of it.
 pub fn invoke(target: &str, allow: &[&str], overwrite: &[&str]) -> Answer {
-    let consent = Consent {
-        allow_write: allow.iter().map(|word| (*word).to_owned()).collect(),
-        overwrite: overwrite
-            .iter()
-            .flat_map(|word| parse_overwrite(word).unwrap())
-            .collect(),
-    };
-    match Guard::new(&Sysfs::host()).check(Path::new(target), &consent, Intent::Write) {
-        Ok(_) => Answer {
-            exit_code: 0,
-            text: String::new(),
-        },
-        Err(refusal) => Answer {
-            exit_code: refusal.failure().exit_code,
-            text: refusal.to_string(),
-        },
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanemark"));
+    command.args(["run", "--progress", "none", "--device", target]);
+    command.args([
+        "--rw",
+        "randwrite",
+        "--number_ios",
+        "16",
+        "--ramp_time",
+        "0s",
+    ]);
+    command.args(allow.iter().flat_map(|word| ["--allow-write", word]));
+    command.args(overwrite.iter().flat_map(|word| ["--overwrite", word]));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Answer {
+        exit_code: u8::try_from(output.status.code().unwrap_or(255)).unwrap(),
+        text: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
@@ -121,6 +119,13 @@ impl Bench {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir_in("/dev/shm").unwrap(),
+        }
+    }
+
+    /// On the disk's file system, where files have extents and take O_DIRECT.
+    pub fn on_disk() -> Self {
+        Self {
+            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
         }
     }
 

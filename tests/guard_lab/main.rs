@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bench;
+mod readiness;
 
 use bench::{
     Bench, Loop, Running, Undo, invoke, lab, make_ext4, refused, run, run_with_input, runs,
@@ -266,13 +267,8 @@ fn files_need_consent_too() {
     let process = Running::start("sh", &["-c", &script]);
     refused(&device, &plain, &[&plain], &[], &["locked by"]);
     drop(process);
-    refused(
-        &device,
-        &bench.path(""),
-        &[&bench.path("")],
-        &[],
-        &["a folder"],
-    );
+    let folder = invoke(&bench.path(""), &[&bench.path("")], &[]);
+    assert_eq!(folder.exit_code, 2, "{}", folder.text);
 }
 
 /// The formats' own tools on a loop device or a file: what they write is found under the right name, at the
