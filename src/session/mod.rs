@@ -20,6 +20,7 @@ mod place;
 mod readiness;
 mod scratch;
 mod scratch_fs;
+mod spdk_writes;
 mod step;
 mod watch;
 
