@@ -48,6 +48,8 @@ pub struct Reactor<Q, C> {
     /// Free slots may have something to issue.
     issue_pending: bool,
     pass_end: Tick,
+    /// The phase at the end of the last pass.
+    pass_phase: Phase,
     /// Passes that issued or found something.
     passes_count: u64,
     polls_count: u64,
@@ -156,6 +158,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             open_loop: setup.open_loop(),
             issue_pending: true,
             pass_end: Tick(0),
+            pass_phase: Phase::Ramp,
             passes_count: 0,
             polls_count: 0,
             busy_ticks: 0,
@@ -263,10 +266,20 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     /// sleeps the time passes in the poll, otherwise between the passes.
     #[inline]
     fn after_pass(&mut self, worked: bool, in_flight: u64) {
-        let end = self.account.clock.now();
-        let gap = end.since(self.pass_end);
+        let (start, end) = (self.pass_end, self.account.clock.now());
         self.pass_end = end;
-        if self.account.phase == Phase::Measure {
+        if end >= self.account.next_edge {
+            self.account.cross(end);
+        }
+        // A completion in the poll may have crossed an edge before this.
+        let phases = (self.pass_phase, self.account.phase);
+        self.pass_phase = self.account.phase;
+        let gap = match phases {
+            (Phase::Measure, Phase::Measure) => end.since(start),
+            (before, after) if before != after => self.account.inside_window(start, end),
+            _ => 0,
+        };
+        if gap > 0 {
             self.polls_count += 1;
             self.in_flight_area += u128::from(in_flight) * u128::from(gap);
             if worked {
@@ -275,9 +288,6 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             if !Q::SLEEPS {
                 self.account.gaps.record(self.account.clock.to_ns(gap));
             }
-        }
-        if end >= self.account.next_edge {
-            self.account.cross(end);
         }
         if Q::SLEEPS {
             self.note_cpu_time();
