@@ -10,6 +10,7 @@ pub mod listing;
 pub mod output;
 pub mod progress;
 mod progress_line;
+mod quick;
 pub mod run;
 mod signals;
 mod terminal;

@@ -2,14 +2,14 @@
 
 use super::exit::Exit;
 use super::output::{self, Output};
-use super::{RunArgs, job_from_flags, progress, signals};
+use super::{RunArgs, job_from_flags, progress, quick, signals};
 use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use crate::session::{
-    Observer, Opened, Session, SessionError, environment, never_written, permits, prepare, tool,
+    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare, tool,
     tool_cost_ns,
 };
 use crate::sys::clock::MachineClock;
@@ -25,7 +25,9 @@ enum RunError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("no device is named: give --device, or `device:` in the job file")]
+    #[error(
+        "no device is named: give --device, or `device:` in the job file, or no key at all for the quick job on a scratch file"
+    )]
     NoDevice,
     #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
     OutputIsDevice(String),
@@ -106,7 +108,10 @@ fn measure(
     sysfs: &Sysfs,
     observer: &mut dyn Observer,
 ) -> Result<Done, RunError> {
-    let file = args.job.as_deref().map(Job::load).transpose()?;
+    let file = match &args.job {
+        Some(path) => Some(Job::load(path)?),
+        None => quick::job(args)?,
+    };
     let job = job_from_flags(args, file)?;
     let names = job.device_names()?;
     if names.is_empty() {
@@ -119,14 +124,19 @@ fn measure(
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
-    let mut opened = Opened::open(&names, choice, sysfs)?;
+    let mut setup = Setup {
+        control: &control,
+        observer,
+        dry_run: args.dry_run,
+    };
+    let mut opened = Opened::open(&names, choice, sysfs, &mut setup)?;
     let plan = plan(&job, &opened.facts(), fresh_seed())?;
     if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }
     let consent = consent(args)?;
     let permits = permits(&plan, &opened, &consent, sysfs)?;
-    let mut warnings = plan.notes.clone();
+    let mut warnings = [plan.notes.clone(), opened.notes()].concat();
     if args.prepare {
         warnings.extend(prepare(
             &plan, &opened, &consent, sysfs, &control, observer,

@@ -4,14 +4,14 @@ use super::SessionError;
 use super::guard::{Guard, Permit, in_use};
 use super::identity::{Identity, Target, resolve};
 use super::machine::Machine;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, Setup};
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::BackendUse;
+use crate::record::{BackendUse, Warning};
 use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
@@ -92,7 +92,8 @@ impl<'a> Named<'a> {
 }
 
 impl Opened {
-    /// Opens devices by name, for reading; scratch files also for writing, they are ours.
+    /// Opens devices by name, for reading; scratch files also for writing, they are ours. `setup`
+    /// follows their making.
     ///
     /// # Errors
     /// [`SessionError`] naming the device.
@@ -100,6 +101,7 @@ impl Opened {
         names: &[&str],
         choice: BackendChoice,
         sysfs: &Sysfs,
+        setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
@@ -116,7 +118,7 @@ impl Opened {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
-            _ => open_uring(names, choice, sysfs),
+            _ => open_uring(names, choice, sysfs, setup),
         }
     }
 
@@ -184,6 +186,15 @@ impl Opened {
             name: name.to_owned(),
             reason,
             features,
+        }
+    }
+
+    /// What a reader of the result has to know of the devices.
+    #[must_use]
+    pub fn notes(&self) -> Vec<Warning> {
+        match self {
+            Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
+            Self::Null(_) | Self::Sim { .. } | Self::Spdk { .. } => Vec::new(),
         }
     }
 
@@ -269,11 +280,12 @@ fn open_uring(
     names: &[&str],
     choice: BackendChoice,
     sysfs: &Sysfs,
+    setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
     let (mut devices, mut scratch) = (Vec::new(), Vec::new());
     for name in names {
         if let Named::Scratch(rest) = Named::of(name) {
-            let file = Scratch::parse(rest)?.make(sysfs)?;
+            let file = Scratch::parse(rest)?.make(sysfs, setup)?;
             let options = UringOptions {
                 writes: true,
                 ..UringOptions::default()

@@ -11,6 +11,7 @@ mod mapping;
 pub mod ring;
 mod ring_kinds;
 pub mod slots;
+pub mod space;
 pub mod standin;
 mod uapi;
 pub mod workers;

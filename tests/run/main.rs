@@ -3,6 +3,7 @@
 
 mod common;
 mod outcomes;
+mod quick;
 mod signals;
 mod sim;
 mod traps;
