@@ -1,6 +1,7 @@
 //! Never-written data and filling, through the program, on loop devices and zram.
 
-use super::bench::{Bench, Loop, lab, run};
+use super::bench::{Bench, Loop, run};
+use crate::support::lab;
 use lanemark::record::{Record, Warning};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
