@@ -42,7 +42,10 @@ pub fn main(args: &[OsString]) -> Exit {
 fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
-        Verb::Run(args) => Exit::of_code(standin::run(|| run::run(&args).code())),
+        Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(&args, died),
+        },
         Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(

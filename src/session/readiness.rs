@@ -1,12 +1,13 @@
 //! Is there something to read? Looks for never-written data before a run, and fills it where asked.
 
 use super::SessionError;
+use super::guard::content::{FileContent, ReadAt};
 use super::guard::{Consent, Guard, Intent};
 use super::leave::permit;
 use super::observer::{Observer, Phase, Snapshot};
 use super::open::Opened;
 use super::prepare::{FileMedium, Fill, Filled, state_folder};
-use super::written::{Share, of_opened};
+use super::written::{SAMPLES_COUNT, Share, of_opened, of_samples};
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Plan, StepPlan};
 use crate::errno::Errno;
@@ -32,6 +33,7 @@ pub fn never_written(
     plan: &Plan,
     opened: &Opened,
     strict: bool,
+    control: &Control,
 ) -> Result<Vec<Vec<Warning>>, SessionError> {
     let facts = opened.facts();
     let mut known: HashMap<(u32, Range<u64>), Option<Warning>> = HashMap::new();
@@ -44,7 +46,7 @@ pub fn never_written(
             };
             let found = known
                 .entry((index, range_bytes.clone()))
-                .or_insert_with(|| look(facts, range_bytes, plan.seed));
+                .or_insert_with(|| look(facts, range_bytes, plan.seed, control));
             warnings.extend(found.clone());
         }
         if let (true, Some(warning)) = (strict, warnings.first()) {
@@ -69,6 +71,9 @@ pub fn prepare(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Warning>, SessionError> {
+    if !reads_anything(plan) {
+        return Err(SessionError::NothingToPrepare);
+    }
     let mut notes = Vec::new();
     for (index, facts) in (0_u32..).zip(&opened.facts()) {
         let Some(range_bytes) = read_range(&plan.steps, index, facts) else {
@@ -123,6 +128,11 @@ fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
     }
 }
 
+fn reads_anything(plan: &Plan) -> bool {
+    let mut streams = plan.steps.iter().flat_map(|step| &step.streams);
+    streams.any(|stream| matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. }))
+}
+
 /// The bytes between the first and the last block that these steps read on a device; `None` where they
 /// read nothing there.
 fn read_range<'a>(
@@ -147,7 +157,12 @@ fn read_range<'a>(
 }
 
 /// One look at one range. A device that cannot be read says so when it is measured.
-fn look(facts: &DeviceFacts, range_bytes: Range<u64>, seed: u64) -> Option<Warning> {
+fn look(
+    facts: &DeviceFacts,
+    range_bytes: Range<u64>,
+    seed: u64,
+    control: &Control,
+) -> Option<Warning> {
     if facts.own_scratch {
         return None;
     }
@@ -157,8 +172,36 @@ fn look(facts: &DeviceFacts, range_bytes: Range<u64>, seed: u64) -> Option<Warni
         .custom_flags(libc::O_DIRECT)
         .open(&facts.path)
         .ok()?;
-    let share: Share = of_opened(file, range_bytes, facts.logical_block.bytes(), seed).ok()?;
+    let block_bytes = facts.logical_block.bytes();
+    let share: Share = if facts.kind == DeviceKind::File {
+        of_opened(file, range_bytes, block_bytes, seed).ok()?
+    } else {
+        let content = Interruptible {
+            content: FileContent::new(file).ok()?,
+            control,
+        };
+        of_samples(&content, range_bytes, block_bytes, seed, SAMPLES_COUNT).ok()?
+    };
     share.warning(&facts.path)
+}
+
+/// Content that stops being readable when a signal comes: samples of a slow disk take their time.
+struct Interruptible<'a> {
+    content: FileContent,
+    control: &'a Control,
+}
+
+impl ReadAt for Interruptible<'_> {
+    fn size_bytes(&self) -> u64 {
+        self.content.size_bytes()
+    }
+
+    fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        if self.control.cause() >= StopCause::Signal {
+            return Err(Errno(libc::EINTR));
+        }
+        self.content.read_at(offset_bytes, buffer)
+    }
 }
 
 fn open_for_filling(facts: &DeviceFacts, path: &Path) -> Result<File, SessionError> {
