@@ -1,6 +1,7 @@
 //! The command line: its types, one file per verb, and what goes out to the user.
 
 pub mod args;
+pub mod calibrate;
 pub mod check;
 pub mod completions;
 pub mod devices;
@@ -48,6 +49,7 @@ fn verb(verb: Verb) -> Exit {
         },
         Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
+        Verb::Calibrate(args) => Exit::of_code(standin::run(|| calibrated(&args).code())),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),
@@ -72,6 +74,27 @@ fn listed(format: ListFormat, list: Result<String, SysfsError>) -> Exit {
                 ListFormat::Json => Format::Json,
             };
             run::refuse(None, format, &Sysfs::host(), failure)
+        }
+    }
+}
+
+/// What the tool costs, on stdout, or why it cannot be told.
+fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
+    let sysfs = Sysfs::host();
+    match calibrate::run(args, &sysfs) {
+        Ok(text) => handed_over(output::to_stdout(&text)),
+        Err(error) => {
+            let failure = Failure {
+                kind: error.kind().to_owned(),
+                text: error.to_string(),
+                next_step: String::new(),
+                exit_code: error.exit_code(),
+            };
+            let format = match args.format {
+                ListFormat::Text => Format::Text,
+                ListFormat::Json => Format::Json,
+            };
+            run::refuse(None, format, &sysfs, failure)
         }
     }
 }
