@@ -1,25 +1,8 @@
 //! Signals: the run ends, what was measured is kept and is true.
 
-use crate::common::{Ran, lanemark};
+use crate::common::{Ran, send, start};
 use lanemark::record::Outcome;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-fn start(words: &str) -> Child {
-    lanemark(&format!("{words} --format json --progress none"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-fn send(child: &Child, signal: &str) {
-    let sent = Command::new("kill")
-        .args(["-s", signal, &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(sent.success());
-}
 
 #[test]
 fn a_signal_ends_the_run_with_true_rates() {
