@@ -7,7 +7,7 @@ use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
-use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
+use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -31,6 +31,8 @@ enum RunError {
     NoDevice,
     #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
     OutputIsDevice(String),
+    #[error("the result cannot go into {0}: {1}; name another file with -o")]
+    OutputInUse(String, String),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
     #[error("--overwrite: {0}")]
@@ -40,9 +42,11 @@ enum RunError {
 impl RunError {
     fn failure(&self) -> Failure {
         let (kind, exit) = match self {
-            Self::Config(_) | Self::NoDevice | Self::OutputIsDevice(_) | Self::Overwrite(_) => {
-                ("usage", Exit::Usage)
-            }
+            Self::Config(_)
+            | Self::NoDevice
+            | Self::OutputIsDevice(_)
+            | Self::OutputInUse(..)
+            | Self::Overwrite(_) => ("usage", Exit::Usage),
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
             Self::Signals(_) => ("signals", Exit::Failed),
         };
@@ -74,7 +78,11 @@ pub fn run(args: &RunArgs) -> Exit {
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
         Err(error) => {
             // What is measured is never written to, not even to say so.
-            let output = (!matches!(error, RunError::OutputIsDevice(_))).then_some(output);
+            let unsafe_output = matches!(
+                error,
+                RunError::OutputIsDevice(_) | RunError::OutputInUse(..)
+            );
+            let output = (!unsafe_output).then_some(output);
             refuse(output, args.format, &sysfs, error.failure())
         }
     }
@@ -119,6 +127,14 @@ fn measure(
     }
     if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
         return Err(RunError::OutputIsDevice((*name).to_owned()));
+    }
+    if let Some(path) = &args.output
+        && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
+    {
+        return Err(RunError::OutputInUse(
+            path.display().to_string(),
+            used.clone(),
+        ));
     }
     let choice = job.backend_choice()?;
     let control = Arc::new(Control::default());

@@ -275,6 +275,11 @@ impl<C: Clock> Account<C> {
         }
     }
 
+    /// The ticks of this span that lie inside the window.
+    pub fn inside_window(&self, start: Tick, end: Tick) -> u64 {
+        end.min(self.window_end).since(start.max(self.window_start))
+    }
+
     /// How the window was stamped.
     pub const fn stamp_mode(&self) -> StampMode {
         if self.exact {
@@ -292,7 +297,7 @@ impl<C: Clock> Account<C> {
             .latency
             .iter()
             .flatten()
-            .filter_map(|latency| latency.percentile_ns(50.0))
+            .filter_map(|latency| latency.percentile_ns(5_000))
             .min();
         if let (true, StampChoice::Auto, Some(p50_ns)) = (self.batch_allowed, self.choice, p50_ns) {
             let bound_ns = self.stamp_bound.bound_ns();

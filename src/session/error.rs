@@ -42,6 +42,14 @@ pub enum SessionError {
         /// Why, and what to do.
         why: String,
     },
+    /// Two names of one device.
+    #[error("{device} is the same device as {other}; name it once")]
+    SameDevice {
+        /// The second name.
+        device: String,
+        /// The first.
+        other: String,
+    },
     /// The guard said no.
     #[error(transparent)]
     Guard(#[from] Refusal),
@@ -89,7 +97,7 @@ impl SessionError {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Backend(_) => "device",
-            Self::Sim(_) | Self::WrongBackend { .. } => "usage",
+            Self::Sim(_) | Self::WrongBackend { .. } | Self::SameDevice { .. } => "usage",
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
             Self::Reactor(_) => "reactor",
             Self::Refused { .. } | Self::Guard(_) => "guard",

@@ -269,3 +269,31 @@ fn a_rated_run_agrees_with_itself() {
         assert!(step.warnings.is_empty(), "{:?}", step.warnings);
     }
 }
+
+#[test]
+fn a_run_that_counted_nothing_is_a_failure() {
+    let (ran, record) = run_json("run --device sim:latency=100us --runtime 50us --ramp_time 0s");
+    assert_eq!(ran.code, 1);
+    assert_eq!(record.steps[0].error.as_ref().unwrap().kind, "no-samples");
+}
+
+#[test]
+fn a_ramp_before_an_amount_is_refused() {
+    for amount in ["--number_ios 100", "--io_size 1M", "--passes 1 --size 1M"] {
+        let (ran, _) = run_json(&format!("run --device sim {amount} --ramp_time 1s"));
+        assert_eq!(ran.code, 2, "{amount}");
+        assert!(ran.stderr.contains("ramp_time"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn flushes_are_no_ios_of_a_stream_or_a_reactor() {
+    let (_, record) =
+        run_json("run --device null --rw randwrite --fsync 3 --number_ios 999 --ramp_time 0s");
+    let step = &record.steps[0];
+    assert_eq!(step.flush.as_ref().unwrap().ios_count, 333);
+    assert_eq!(
+        (step.streams[0].ios_count, step.reactors[0].ios_count),
+        (999, 999)
+    );
+}
