@@ -93,7 +93,7 @@ pub fn run(args: &RunArgs) -> Exit {
 }
 
 /// The process that measured left no word: tells so in its place.
-pub fn died(args: &RunArgs, died: Died) -> Exit {
+pub fn died(format: Format, output: Option<&Path>, died: Died) -> Exit {
     let exit = if died.is_interrupt() {
         Exit::Interrupted
     } else {
@@ -106,8 +106,8 @@ pub fn died(args: &RunArgs, died: Died) -> Exit {
             .to_owned(),
         exit_code: exit.code(),
     };
-    let output = Output::open(args.output.as_deref()).ok();
-    refuse(output, args.format, &Sysfs::host(), failure)
+    let output = Output::open(output).ok();
+    refuse(output, format, &Sysfs::host(), failure)
 }
 
 fn hand_over(record: &Record, output: Output, format: Format) -> Exit {

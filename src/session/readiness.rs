@@ -1,13 +1,12 @@
 //! Is there something to read? Looks for never-written data before a run, and fills it where asked.
 
 use super::SessionError;
-use super::guard::content::{FileContent, ReadAt};
 use super::guard::{Consent, Guard, Intent};
 use super::leave::permit;
 use super::observer::{Observer, Phase, Snapshot};
 use super::open::Opened;
 use super::prepare::{FileMedium, Fill, Filled, state_folder};
-use super::written::{SAMPLES_COUNT, Share, of_opened, of_samples};
+use super::written::{SAMPLES_COUNT, of_opened};
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Plan, StepPlan};
 use crate::errno::Errno;
@@ -20,10 +19,17 @@ use std::fs::{File, OpenOptions};
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The observer is told of a fill this often.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Signals are looked for this often.
+const SIGNAL_EVERY: Duration = Duration::from_millis(50);
+/// A disk of 10 ms a read is looked at in half of this.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Warnings of each step, in order: what it reads and was never written.
 ///
@@ -156,7 +162,8 @@ fn read_range<'a>(
     Some(first * block_bytes..end * block_bytes)
 }
 
-/// One look at one range. A device that cannot be read says so when it is measured.
+/// One look at one range. A device that cannot be read says so when it is measured; one that never answers
+/// must not keep the run from its own deadline, so the look has a thread of its own, which is left behind.
 fn look(
     facts: &DeviceFacts,
     range_bytes: Range<u64>,
@@ -166,41 +173,44 @@ fn look(
     if facts.own_scratch {
         return None;
     }
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(&facts.path)
-        .ok()?;
-    let block_bytes = facts.logical_block.bytes();
-    let share: Share = if facts.kind == DeviceKind::File {
-        of_opened(file, range_bytes, block_bytes, seed).ok()?
-    } else {
-        let content = Interruptible {
-            content: FileContent::new(file).ok()?,
-            control,
-        };
-        of_samples(&content, range_bytes, block_bytes, seed, SAMPLES_COUNT).ok()?
-    };
-    share.warning(&facts.path)
-}
-
-/// Content that stops being readable when a signal comes: samples of a slow disk take their time.
-struct Interruptible<'a> {
-    content: FileContent,
-    control: &'a Control,
-}
-
-impl ReadAt for Interruptible<'_> {
-    fn size_bytes(&self) -> u64 {
-        self.content.size_bytes()
-    }
-
-    fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Errno> {
-        if self.control.cause() >= StopCause::Signal {
-            return Err(Errno(libc::EINTR));
+    let (path, block_bytes) = (facts.path.clone(), facts.logical_block.bytes());
+    let is_late = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let given_up = Arc::clone(&is_late);
+    std::thread::spawn(move || {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_DIRECT);
+        let share = (options.open(path).ok())
+            .and_then(|file| of_opened(file, range_bytes, block_bytes, seed, &given_up).ok());
+        // Nobody listens any more where it came too late.
+        let _ = sender.send(share);
+    });
+    let began = Instant::now();
+    loop {
+        match receiver.recv_timeout(SIGNAL_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {
+                let is_signalled = control.cause() >= StopCause::Signal;
+                if is_signalled || began.elapsed() >= LOOK_LIMIT {
+                    // Later reads would be measured along with the run's own.
+                    is_late.store(true, Ordering::Relaxed);
+                    return Some(not_looked_at(facts));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) | Ok(None) => return None,
+            Ok(Some(share)) => return share.warning(&facts.path),
         }
-        self.content.read_at(offset_bytes, buffer)
+    }
+}
+
+fn not_looked_at(facts: &DeviceFacts) -> Warning {
+    Warning {
+        kind: "never-written-unknown".to_owned(),
+        text: format!(
+            "{}: whether its blocks were ever written is not known: it did not answer {SAMPLES_COUNT} reads in {} s",
+            facts.path,
+            LOOK_LIMIT.as_secs()
+        ),
+        next_step: "see whether something else keeps it busy, and its errors in dmesg".to_owned(),
     }
 }
 
