@@ -1,6 +1,7 @@
 //! The command line as types. Parsing has no side effects; values of job keys stay texts and are read by
 //! the code that reads job files, so that messages agree.
 
+use super::calibrate::CalibrateArgs;
 use super::job_flags::JobFlags;
 use super::listing::ListFormat;
 use super::progress::Mode;
@@ -45,6 +46,8 @@ pub enum Verb {
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
     },
+    /// Measure what the tool itself costs on this machine, stage by stage
+    Calibrate(CalibrateArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -58,6 +61,8 @@ pub enum Verb {
 }
 
 const RUN_EXAMPLES: &str = "Examples:
+  lanemark run
+      the quick job: random and sequential reads and writes of a scratch file here, under a minute
   lanemark run --device /dev/nvme0n1 --rw randread --bs 4k --iodepth 32
       4 KiB random reads, 32 in flight, 10 seconds
   lanemark run configs/latency-depth1.yaml --device /dev/nvme0n1
@@ -73,7 +78,7 @@ const RUN_EXAMPLES: &str = "Examples:
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// The job file. Without one, the flags make a job of one step
+    /// The job file. Without one, the flags make a job of one step; without either, the quick job runs
     #[arg(value_name = "JOB.yaml")]
     pub job: Option<PathBuf>,
 

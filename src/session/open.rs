@@ -4,18 +4,19 @@ use super::SessionError;
 use super::guard::{Guard, Permit, in_use};
 use super::identity::{Identity, Target, resolve};
 use super::machine::Machine;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, Setup};
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::BackendUse;
+use crate::record::{BackendUse, Warning};
 use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Devices of one kind, ready to make queues.
@@ -92,7 +93,8 @@ impl<'a> Named<'a> {
 }
 
 impl Opened {
-    /// Opens devices by name, for reading; scratch files also for writing, they are ours.
+    /// Opens devices by name, for reading; scratch files also for writing, they are ours. `setup`
+    /// follows their making.
     ///
     /// # Errors
     /// [`SessionError`] naming the device.
@@ -100,6 +102,7 @@ impl Opened {
         names: &[&str],
         choice: BackendChoice,
         sysfs: &Sysfs,
+        setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
@@ -112,11 +115,12 @@ impl Opened {
                 why: "all devices of a job are driven by one backend; make two jobs".to_owned(),
             });
         }
+        named_once(names, sysfs)?;
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
-            _ => open_uring(names, choice, sysfs),
+            _ => open_uring(names, choice, sysfs, setup),
         }
     }
 
@@ -187,11 +191,70 @@ impl Opened {
         }
     }
 
+    /// What a reader of the result has to know of the devices.
+    #[must_use]
+    pub fn notes(&self) -> Vec<Warning> {
+        match self {
+            Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
+            Self::Null(_) | Self::Sim { .. } | Self::Spdk { .. } => Vec::new(),
+        }
+    }
+
     /// Whether it is the device that prices the engine.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null(_))
     }
+}
+
+/// One device under two names would be taken for two: twice the load, half the figures.
+fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
+    let is_path = |name: &&&str| matches!(Named::of(name), Named::Path);
+    let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
+    if paths.len() < 2 {
+        return Ok(());
+    }
+    for (index, one) in paths.iter().enumerate() {
+        let same = paths[..index]
+            .iter()
+            .find(|other| same_device(sysfs, one, other));
+        if let Some(other) = same {
+            return Err(SessionError::SameDevice {
+                device: (*one).to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, one node, or two nodes of the same identity.
+fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
+    let node = |path: &str| {
+        let meta = std::fs::metadata(path).ok()?;
+        let is_file = meta.is_file();
+        Some(if is_file {
+            (true, meta.dev(), meta.ino())
+        } else {
+            (false, 0, meta.rdev())
+        })
+    };
+    if node(one).is_some_and(|id| node(other) == Some(id)) {
+        return true;
+    }
+    let identity = |path: &str| identity_of(sysfs, Path::new(path));
+    // Partitions of one disk share its identity but not their blocks.
+    let whole = |path: &str| is_whole(sysfs, Path::new(path));
+    whole(one)
+        && whole(other)
+        && matches!((identity(one), identity(other)), (Some(a), Some(b)) if a.is_surely(&b))
+}
+
+fn is_whole(sysfs: &Sysfs, path: &Path) -> bool {
+    let Ok(machine) = Machine::read(sysfs) else {
+        return false;
+    };
+    matches!(resolve(&machine, path), Ok(Target::Device(device)) if device.part.is_none())
 }
 
 fn facts_of<D: Device>(devices: &[D]) -> Vec<DeviceFacts> {
@@ -269,11 +332,12 @@ fn open_uring(
     names: &[&str],
     choice: BackendChoice,
     sysfs: &Sysfs,
+    setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
     let (mut devices, mut scratch) = (Vec::new(), Vec::new());
     for name in names {
         if let Named::Scratch(rest) = Named::of(name) {
-            let file = Scratch::parse(rest)?.make(sysfs)?;
+            let file = Scratch::parse(rest)?.make(sysfs, setup)?;
             let options = UringOptions {
                 writes: true,
                 ..UringOptions::default()

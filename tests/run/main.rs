@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod invariants;
 mod outcomes;
+mod quick;
 mod signals;
 mod sim;
 mod traps;
