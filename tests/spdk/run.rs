@@ -1,10 +1,7 @@
 //! `lanemark run` on SPDK end to end: facts to the byte, depths, latency against a device of known delay, errors.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::{Run, Target, run, target};
 use serde_json::{Value, json};
-use spdk_target::{Run, Target, run, target};
 
 const NQN: &str = "nqn.2026-01.io.lanemark:run";
 
