@@ -64,7 +64,6 @@ pub(super) struct Account<C> {
     runtime_ns: Option<u64>,
     grace_ns: u64,
     max_errors: Option<u64>,
-    open_loop: bool,
     /// The decision on stamping still lies ahead.
     undecided: bool,
 }
@@ -110,7 +109,6 @@ impl<C: Clock> Account<C> {
             runtime_ns: setup.runtime_ns,
             grace_ns: setup.grace_ns,
             max_errors: setup.max_errors,
-            open_loop: setup.open_loop(),
             undecided: setup.stamp == StampChoice::Auto && setup.ramp_ns > 0,
         }
     }
@@ -172,6 +170,7 @@ impl<C: Clock> Account<C> {
         entry: &Entry,
         status: Status,
         block_bytes: u32,
+        open_loop: bool,
     ) -> Option<u64> {
         if now >= self.next_edge {
             self.cross(now);
@@ -188,9 +187,7 @@ impl<C: Clock> Account<C> {
             return None;
         }
         let bytes = u64::from(entry.io.blocks) * u64::from(block_bytes);
-        let scheduled_ns = self
-            .open_loop
-            .then(|| self.clock.to_ns(now.since(entry.scheduled)));
+        let scheduled_ns = open_loop.then(|| self.clock.to_ns(now.since(entry.scheduled)));
         self.interval
             .record(entry.io.op, bytes, latency_ns, scheduled_ns);
         if self.phase == Phase::Ramp {

@@ -33,6 +33,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                 StreamOutcome {
                     index: stream.setup.index,
                     tally: stream.tally,
+                    ended_ns: stream.ended.map(|ended| clock.to_ns(ended.0)),
                     backlog_count,
                     backlog_oldest_ns: clock.to_ns(window_end.since(oldest)),
                     generator: stream.generator,

@@ -90,6 +90,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         &mix,
         submitted_count,
     ));
+    warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
     let [read, write, trim, flush] = directions;
@@ -206,6 +207,39 @@ fn check_input(
         tool_cost_ns: facts.tool_cost_ns,
         clock_drift_ppm: facts.clock_drift_ppm,
     }
+}
+
+/// Streams that run out of I/Os at different times leave the step at part of its load for the rest.
+#[allow(clippy::cast_precision_loss)]
+fn uneven_end_warning(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> Option<Warning> {
+    let start_ns = outcomes.iter().map(|o| o.window_start_ns).min()?;
+    let end_ns = outcomes.iter().map(|o| o.window_end_ns).max()?;
+    let streams = outcomes.iter().flat_map(|o| &o.streams);
+    let ended = streams.filter_map(|s| s.ended_ns.map(|ended| (ended, s.index)));
+    let (first_ns, index) = ended.min()?;
+    let (alone_ns, length_ns) = (
+        end_ns.saturating_sub(first_ns),
+        end_ns.saturating_sub(start_ns),
+    );
+    if alone_ns * 20 <= length_ns {
+        return None;
+    }
+    let depth: u64 = plan
+        .streams
+        .iter()
+        .map(|stream| u64::from(stream.depth))
+        .sum();
+    Some(Warning {
+        kind: "uneven-end".to_owned(),
+        text: format!(
+            "stream {index} had no more I/Os after {:.1} of {:.1} ms: all {depth} were in flight for {:.0} % of the window",
+            (first_ns.saturating_sub(start_ns)) as f64 / 1e6,
+            length_ns as f64 / 1e6,
+            (length_ns - alone_ns) as f64 * 100.0 / length_ns as f64
+        ),
+        next_step: "end the step by runtime, or give every stream the same depth and amount"
+            .to_owned(),
+    })
 }
 
 fn backlog_warning(outcomes: &[ReactorOutcome], window_ns: u64) -> Option<Warning> {
@@ -378,6 +412,11 @@ fn streams(
     devices: &[DeviceFacts],
     window_ns: u64,
 ) -> Vec<StreamUse> {
+    let start_ns = outcomes
+        .iter()
+        .map(|o| o.window_start_ns)
+        .min()
+        .unwrap_or(0);
     let mut list: Vec<StreamUse> = outcomes
         .iter()
         .flat_map(|outcome| {
@@ -392,6 +431,9 @@ fn streams(
             let ops = &stream.tally.ops[..Op::Flush as usize];
             let ios_count = ios_of(stream);
             let bytes_count = ops.iter().map(|op| op.blocks_count).sum::<u64>() * block_bytes;
+            let own_ns = stream.ended_ns.map_or(window_ns, |ended| {
+                ended.saturating_sub(start_ns).min(window_ns)
+            });
             let sum_ns: f64 = ops.iter().map(|op| op.sum_ns as f64).sum();
             let max_ns = ops.iter().map(|op| op.max_ns).max();
             StreamUse {
@@ -402,8 +444,8 @@ fn streams(
                 region_blocks: spec.region.blocks,
                 ios_count,
                 bytes_count,
-                iops: per_second(ios_count, window_ns),
-                bytes_per_s: per_second(bytes_count, window_ns),
+                iops: per_second(ios_count, own_ns),
+                bytes_per_s: per_second(bytes_count, own_ns),
                 mean_ns: (ios_count > 0).then(|| sum_ns / ios_count as f64),
                 max_ns: max_ns.filter(|_| ios_count > 0),
             }

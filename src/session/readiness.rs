@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// The observer is told of a fill this often.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Signals are looked for this often.
+const SIGNAL_EVERY: Duration = Duration::from_millis(50);
 /// A disk of 10 ms a read is looked at in half of this.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
@@ -37,6 +39,7 @@ pub fn never_written(
     plan: &Plan,
     opened: &Opened,
     strict: bool,
+    control: &Control,
 ) -> Result<Vec<Vec<Warning>>, SessionError> {
     let facts = opened.facts();
     let mut known: HashMap<(u32, Range<u64>), Option<Warning>> = HashMap::new();
@@ -49,7 +52,7 @@ pub fn never_written(
             };
             let found = known
                 .entry((index, range_bytes.clone()))
-                .or_insert_with(|| look(facts, range_bytes, plan.seed));
+                .or_insert_with(|| look(facts, range_bytes, plan.seed, control));
             warnings.extend(found.clone());
         }
         if let (true, Some(warning)) = (strict, warnings.first()) {
@@ -74,6 +77,9 @@ pub fn prepare(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Warning>, SessionError> {
+    if !reads_anything(plan) {
+        return Err(SessionError::NothingToPrepare);
+    }
     let mut notes = Vec::new();
     for (index, facts) in (0_u32..).zip(&opened.facts()) {
         let Some(range_bytes) = read_range(&plan.steps, index, facts) else {
@@ -128,6 +134,11 @@ fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
     }
 }
 
+fn reads_anything(plan: &Plan) -> bool {
+    let mut streams = plan.steps.iter().flat_map(|step| &step.streams);
+    streams.any(|stream| matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. }))
+}
+
 /// The bytes between the first and the last block that these steps read on a device; `None` where they
 /// read nothing there.
 fn read_range<'a>(
@@ -153,7 +164,12 @@ fn read_range<'a>(
 
 /// One look at one range. A device that cannot be read says so when it is measured; one that never answers
 /// must not keep the run from its own deadline, so the look has a thread of its own, which is left behind.
-fn look(facts: &DeviceFacts, range_bytes: Range<u64>, seed: u64) -> Option<Warning> {
+fn look(
+    facts: &DeviceFacts,
+    range_bytes: Range<u64>,
+    seed: u64,
+    control: &Control,
+) -> Option<Warning> {
     if facts.own_scratch {
         return None;
     }
@@ -169,14 +185,20 @@ fn look(facts: &DeviceFacts, range_bytes: Range<u64>, seed: u64) -> Option<Warni
         // Nobody listens any more where it came too late.
         let _ = sender.send(share);
     });
-    match receiver.recv_timeout(LOOK_LIMIT) {
-        Err(RecvTimeoutError::Timeout) => {
-            // Later reads would be measured along with the run's own.
-            is_late.store(true, Ordering::Relaxed);
-            Some(not_looked_at(facts))
+    let began = Instant::now();
+    loop {
+        match receiver.recv_timeout(SIGNAL_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {
+                let is_signalled = control.cause() >= StopCause::Signal;
+                if is_signalled || began.elapsed() >= LOOK_LIMIT {
+                    // Later reads would be measured along with the run's own.
+                    is_late.store(true, Ordering::Relaxed);
+                    return Some(not_looked_at(facts));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) | Ok(None) => return None,
+            Ok(Some(share)) => return share.warning(&facts.path),
         }
-        Err(RecvTimeoutError::Disconnected) | Ok(None) => None,
-        Ok(Some(share)) => share.warning(&facts.path),
     }
 }
 

@@ -241,3 +241,27 @@ fn one_file_under_two_names_is_not_two_devices() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("same device"), "{}", ran.stderr);
 }
+
+#[test]
+fn too_much_memory_is_an_error_and_not_the_end() {
+    let (ran, record) = run_json("run --device null --bs 1G --iodepth 4096 --runtime 10ms");
+    assert_ne!(ran.code, 0);
+    assert!(record.error.unwrap().text.contains("ENOMEM"));
+}
+
+#[test]
+fn a_job_file_is_not_replaced_by_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    std::fs::write(&job, "device: sim\nsteps:\n  - rw: randread\n").unwrap();
+    let (ran, _) = run_json(&format!("run {0} -o {0}", job.display()));
+    assert_eq!(ran.code, 2);
+    assert!(std::fs::read_to_string(&job).unwrap().starts_with("device"));
+}
+
+#[test]
+fn filling_what_nothing_reads_is_refused() {
+    let (ran, _) = run_json("run --device sim --rw randwrite --prepare");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--prepare"), "{}", ran.stderr);
+}

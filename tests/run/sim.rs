@@ -297,3 +297,52 @@ fn flushes_are_no_ios_of_a_stream_or_a_reactor() {
         (999, 999)
     );
 }
+
+#[test]
+fn streams_that_end_apart_are_named_and_have_their_own_rate() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    let streams = "[{ iodepth: 1, number_ios: 300 }, { iodepth: 4, number_ios: 300 }]";
+    std::fs::write(
+        &job,
+        format!("device: sim\nsteps:\n  - streams: {streams}\n"),
+    )
+    .unwrap();
+    let (_, record) = run_json(&format!("run {}", job.display()));
+    let step = &record.steps[0];
+    assert!(
+        step.warnings
+            .iter()
+            .any(|warning| warning.kind == "uneven-end"),
+        "{:?}",
+        step.warnings
+    );
+    assert!(
+        (step.streams[0].iops - 10_000.0).abs() < 1.0,
+        "{}",
+        step.streams[0].iops
+    );
+    assert!(
+        (step.streams[1].iops - 40_000.0).abs() < 1.0,
+        "{}",
+        step.streams[1].iops
+    );
+}
+
+#[test]
+fn a_closed_loop_is_in_no_scheduled_latency() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    let streams = "[{ iodepth: 1, rate_iops: 100 }, { iodepth: 4 }]";
+    std::fs::write(
+        &job,
+        format!(
+            "device: sim\nsteps:\n  - runtime: 1s\n    ramp_time: 0s\n    streams: {streams}\n"
+        ),
+    )
+    .unwrap();
+    let (_, record) = run_json(&format!("run {}", job.display()));
+    let read = record.steps[0].read.as_ref().unwrap();
+    assert_eq!(read.ios_count, 40_000 + 100);
+    assert!((read.scheduled_latency_ns.as_ref().unwrap().mean - 100_000.0).abs() < 1.0);
+}
