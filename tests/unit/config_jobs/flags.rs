@@ -166,7 +166,7 @@ fn the_same_mistake_gets_the_same_words() {
         ),
         (
             &["--device", ""],
-            "--device: it has no value; name a device, such as a block device node, a file, a PCI address, sim or null",
+            "--device: it has no value; name a device, such as a block device node, a file, a PCI address, sim or \"null\" (in quotes: a bare null is YAML for nothing)",
         ),
         (
             &["--backend", "x"],
