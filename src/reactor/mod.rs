@@ -5,6 +5,7 @@ mod control;
 mod outcome;
 mod poll;
 mod setup;
+mod sink;
 mod slots;
 mod stream;
 mod team;

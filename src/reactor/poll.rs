@@ -9,12 +9,13 @@ use super::account::{Account, Phase};
 use super::control::{Control, StopCause};
 use super::outcome::{Abandoned, ReactorOutcome, StreamOutcome};
 use super::setup::ReactorSetup;
+use super::sink::PollSink;
 use super::slots::SlotTable;
 use super::stream::Stream;
-use crate::backend::{Gone, Queue, Sink, Wait};
+use crate::backend::{Gone, Queue, Wait};
 use crate::clock::{Clock, Tick};
 use crate::measure::{IntervalPort, StampBound};
-use crate::request::{Io, Slot, Status};
+use crate::request::{Slot, Status};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,10 @@ pub struct Reactor<Q, C> {
     /// Free slots may have something to issue.
     issue_pending: bool,
     pass_end: Tick,
+    /// The last pass issued or found something.
+    worked_before: bool,
+    /// The last pass ended with a completion's stamp: what it did after that lies in the next gap.
+    tail_owed: bool,
     /// Passes that issued or found something.
     passes_count: u64,
     polls_count: u64,
@@ -57,54 +62,6 @@ pub struct Reactor<Q, C> {
     in_flight_area: u128,
     gone: Option<Status>,
     stuck: bool,
-}
-
-/// What the sink of one poll may touch.
-struct PollSink<'a, C> {
-    account: &'a mut Account<C>,
-    streams: &'a mut [Stream],
-    slots: &'a mut SlotTable,
-}
-
-impl<C: Clock> Sink for PollSink<'_, C> {
-    #[inline]
-    fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
-        let now = self.account.stamp();
-        let entry = self.slots.entry(slot);
-        debug_assert!(
-            entry.busy,
-            "a completion for slot {} with nothing in flight",
-            slot.0
-        );
-        let stream = &mut self.streams[entry.stream as usize];
-        let booked = self
-            .account
-            .complete(now, entry, status, stream.setup.block_bytes);
-        if let Some(latency_ns) = booked {
-            stream.tally.record(entry.io, latency_ns);
-            if self.account.slowest.wants(latency_ns) {
-                self.account
-                    .keep_slow(now, entry, latency_ns, stream.setup.index);
-            }
-        }
-        if self.account.issuing()
-            && let Some((io, scheduled)) = stream.next(now, &self.account.clock)
-        {
-            entry.submitted = if stream.fill(&io, buffer) && self.account.exact {
-                self.account.clock.now()
-            } else {
-                now
-            };
-            entry.scheduled = scheduled;
-            entry.io = io;
-            self.account.submitted_count += 1;
-            return Some(io);
-        }
-        entry.busy = false;
-        stream.free.push(slot.0);
-        self.account.in_flight -= 1;
-        None
-    }
 }
 
 impl<Q: Queue, C: Clock> Reactor<Q, C> {
@@ -156,6 +113,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             open_loop: setup.open_loop(),
             issue_pending: true,
             pass_end: Tick(0),
+            worked_before: false,
+            tail_owed: false,
             passes_count: 0,
             polls_count: 0,
             busy_ticks: 0,
@@ -216,7 +175,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if sampled && found > 0 {
             self.sample_stamp_bound();
         }
-        self.after_pass(worked, in_flight);
+        self.after_pass(worked, found > 0, in_flight);
         worked
     }
 
@@ -261,15 +220,27 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
 
     /// Takes the time. `in_flight` is how many were in flight since the last pass: in a queue that
     /// sleeps the time passes in the poll, otherwise between the passes.
+    ///
+    /// Amid busy passes the last completion's stamp serves as the end, which saves a reading where there
+    /// is one I/O to a pass. What the pass did after it lies in the next gap, which therefore counts as
+    /// busy: at the end of a run of busy passes by one idle look too much, never too little.
     #[inline]
-    fn after_pass(&mut self, worked: bool, in_flight: u64) {
-        let end = self.account.clock.now();
+    fn after_pass(&mut self, worked: bool, found: bool, in_flight: u64) {
+        let stamp_serves = !Q::SLEEPS && found && self.worked_before && self.account.exact;
+        let end = if stamp_serves {
+            self.account.last_completion
+        } else {
+            self.account.clock.now()
+        };
+        let busy = worked || self.tail_owed;
+        self.worked_before = worked;
+        self.tail_owed = stamp_serves;
         let gap = end.since(self.pass_end);
         self.pass_end = end;
         if self.account.phase == Phase::Measure {
             self.polls_count += 1;
             self.in_flight_area += u128::from(in_flight) * u128::from(gap);
-            if worked {
+            if busy {
                 self.busy_ticks += gap;
             }
             if !Q::SLEEPS {
