@@ -86,7 +86,12 @@ pub fn run(args: &CalibrateArgs, sysfs: &Sysfs) -> Result<String, CalibrateError
             observer: observer.as_mut(),
             dry_run: false,
         };
-        opened.push(Opened::open(&[name], BackendChoice::Auto, sysfs, &mut setup)?);
+        opened.push(Opened::open(
+            &[name],
+            BackendChoice::Auto,
+            sysfs,
+            &mut setup,
+        )?);
     }
     let calibration = calibrate(sysfs, &allowed, cpu, &opened)?;
     Ok(match args.format {
@@ -133,7 +138,11 @@ fn text(calibration: &Calibration) -> String {
         );
     }
     for warning in &calibration.warnings {
-        let _ = writeln!(text, "warning: {}\n  -> {}", warning.text, warning.next_step);
+        let _ = writeln!(
+            text,
+            "warning: {}\n  -> {}",
+            warning.text, warning.next_step
+        );
     }
     text
 }
@@ -144,9 +153,10 @@ fn row(stage: &Stage) -> Vec<String> {
         stage.backend.clone().unwrap_or_else(|| "-".to_owned()),
         format!("{:.1}", stage.ns_per_io),
         format!("{:.1} to {:.1}", stage.min_ns_per_io, stage.max_ns_per_io),
-        stage
-            .instructions_per_io
-            .map_or_else(|| figures::NOT_AVAILABLE.to_owned(), |count| format!("{count:.0}")),
+        stage.instructions_per_io.map_or_else(
+            || figures::NOT_AVAILABLE.to_owned(),
+            |count| format!("{count:.0}"),
+        ),
     ]
 }
 
@@ -158,7 +168,10 @@ mod tests {
     fn one_cpu_is_asked_for() {
         assert!(matches!(one_cpu("3"), Ok(3)));
         for bad in ["0-1", "", "x", "1,2"] {
-            assert!(matches!(one_cpu(bad), Err(CalibrateError::Cpus(_))), "{bad}");
+            assert!(
+                matches!(one_cpu(bad), Err(CalibrateError::Cpus(_))),
+                "{bad}"
+            );
         }
     }
 }

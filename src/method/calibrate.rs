@@ -78,11 +78,7 @@ pub struct DepthOne {
 ///
 /// # Errors
 /// [`SessionError::Cpu`] where it may not be used, [`SessionError::TooFewCpus`] without any.
-pub fn cpu(
-    asked: Option<u32>,
-    allowed: &AllowedCpus,
-    sysfs: &Sysfs,
-) -> Result<u32, SessionError> {
+pub fn cpu(asked: Option<u32>, allowed: &AllowedCpus, sysfs: &Sysfs) -> Result<u32, SessionError> {
     if let Some(cpu) = asked {
         allowed.check(sysfs, &[cpu])?;
         return Ok(cpu);
@@ -163,11 +159,7 @@ struct Round {
 }
 
 impl<'a> Bench<'a> {
-    fn run(
-        clock: &'a MachineClock,
-        cpu: u32,
-        opened: &[Opened],
-    ) -> Result<Self, SessionError> {
+    fn run(clock: &'a MachineClock, cpu: u32, opened: &[Opened]) -> Result<Self, SessionError> {
         pin_current_thread(cpu)?;
         let mut bench = Self {
             clock,
@@ -352,10 +344,7 @@ mod tests {
             backend: "uring".to_owned(),
             p50_ns,
         };
-        let found = warnings(
-            Some(50.0),
-            &[latency("fast", 999), latency("slow", 1_000)],
-        );
+        let found = warnings(Some(50.0), &[latency("fast", 999), latency("slow", 1_000)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].kind, "tool-cost");
         assert!(found[0].text.contains("fast"));

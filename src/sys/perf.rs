@@ -99,7 +99,8 @@ pub fn why_not(errno: Errno) -> String {
             "this CPU, or the virtual machine, has no instruction counter".to_owned()
         }
         Errno(libc::EACCES | libc::EPERM) => {
-            "not allowed: lower the sysctl kernel.perf_event_paranoid to 2, or run as root".to_owned()
+            "not allowed: lower the sysctl kernel.perf_event_paranoid to 2, or run as root"
+                .to_owned()
         }
         Errno(libc::ENOSYS) => "this kernel is built without perf events".to_owned(),
         errno => errno.to_string(),
