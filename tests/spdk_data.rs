@@ -193,6 +193,61 @@ fn interleaved_metadata_is_refused_by_name() {
 }
 
 #[test]
+fn writes_need_consent_and_an_empty_device_and_what_was_refused_is_untouched() {
+    let Some(target) = target() else { return };
+    target.malloc("m0", 16384, 4096);
+    target.subsystem(NQN, &[(1, "m0")]);
+    let id = target.tcp(NQN);
+    let write = |more: &[&str]| {
+        spdk_target::run(
+            &id,
+            &[
+                &["--rw", "randwrite", "--iodepth", "4", "--number_ios", "100"],
+                more,
+            ]
+            .concat(),
+        )
+    };
+    let refused = write(&[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.stderr.contains("--allow-write"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(write(&["--allow-write", "OTHER"]).code, Some(3));
+    assert_eq!(
+        write(&["--allow-write", "LANEMARK01"]).code,
+        Some(0),
+        "an empty device may be written"
+    );
+    // A signature is found through SPDK, and only naming it overrides it.
+    let devices = open(&id);
+    let mut queue = devices[0].open_queue(spec(0)).unwrap();
+    queue.buffer(Slot(1))[..BLOCK].fill(0);
+    queue.buffer(Slot(1))[510..512].copy_from_slice(&[0x55, 0xaa]);
+    queue.buffer(Slot(1))[450] = 0x83; // a partition of type Linux
+    queue.buffer(Slot(1))[454..462].copy_from_slice(&[0, 8, 0, 0, 0, 8, 0, 0]);
+    run(
+        &mut queue,
+        Io {
+            lba: 0,
+            blocks: 1,
+            op: Op::Write,
+        },
+    );
+    queue.close(Duration::from_secs(5));
+    drop(devices);
+    let refused = write(&["--allow-write", &id]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.stderr.contains("partition table"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn health_and_identity_come_through_admin_commands() {
     let Some(target) = target() else { return };
     target.null("n0", 4096);

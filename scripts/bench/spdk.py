@@ -15,6 +15,10 @@ PAIRS, SECONDS, PREFIX = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 NQN = "nqn.2026-01.io.lanemark:bench-"
 HUGEPAGES_COUNT = 768
 TARGET_CPU, INITIATOR_CPU = 0, 1
+CASES = [("vfio-user null, depth 128", "VFIOUSER", "null", 128),
+         ("vfio-user malloc, depth 128", "VFIOUSER", "malloc", 128),
+         ("TCP null, depth 32", "TCP", "null", 32)]
+ONLY = os.environ.get("ONLY", "")
 LANEMARK = os.environ.get("LANEMARK", "target/release/lanemark")
 
 
@@ -51,9 +55,14 @@ def start_target(folder):
             break
         except OSError:
             time.sleep(0.1)
+    return target, path
+
+
+def set_up(folder, path):
     rpc(path, "bdev_null_create", name="null", num_blocks=1 << 28, block_size=4096)
-    rpc(path, "bdev_malloc_create", name="malloc", num_blocks=65536, block_size=4096)
-    rpc(path, "bdev_delay_create", name="silent", base_bdev_name="null", avg_read_latency=SECONDS * 2_000_000,
+    rpc(path, "bdev_malloc_create", name="malloc", num_blocks=16384, block_size=4096)
+    rpc(path, "bdev_null_create", name="under", num_blocks=1 << 20, block_size=4096)
+    rpc(path, "bdev_delay_create", name="silent", base_bdev_name="under", avg_read_latency=SECONDS * 2_000_000,
         p99_read_latency=SECONDS * 2_000_000, avg_write_latency=0, p99_write_latency=0)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -72,7 +81,7 @@ def start_target(folder):
             listen_address={"trtype": "TCP", "adrfam": "IPv4", "traddr": "127.0.0.1", "trsvcid": str(port)})
         ids["VFIOUSER", bdev] = f"trtype:VFIOUSER traddr:{where} subnqn:{nqn}"
         ids["TCP", bdev] = f"trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:{port} subnqn:{nqn}"
-    return target, ids
+    return ids
 
 
 def lanemark(device, depth, seconds=SECONDS):
@@ -139,11 +148,12 @@ def main():
         with open(pages, "w") as file:
             file.write(str(HUGEPAGES_COUNT))
     with tempfile.TemporaryDirectory() as folder:
-        target, ids = start_target(folder)
+        target, path = start_target(folder)
         try:
-            case("vfio-user null, depth 128", ids, "VFIOUSER", "null", 128)
-            case("vfio-user malloc, depth 128", ids, "VFIOUSER", "malloc", 128)
-            case("TCP null, depth 32", ids, "TCP", "null", 32)
+            ids = set_up(folder, path)
+            for name, transport, bdev, depth in CASES:
+                if ONLY in name:
+                    case(name, ids, transport, bdev, depth)
         finally:
             target.kill()
             target.wait()

@@ -2,6 +2,7 @@
 
 mod account;
 mod control;
+mod finish;
 mod outcome;
 mod poll;
 mod setup;

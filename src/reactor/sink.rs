@@ -1,4 +1,4 @@
-//! What happens to each completion: it is booked, and its slot takes the next I/O.
+//! What happens at a completion: it is booked, and the next I/O of its stream takes its slot.
 
 use super::account::Account;
 use super::slots::SlotTable;
@@ -26,9 +26,13 @@ impl<C: Clock> Sink for PollSink<'_, C> {
             slot.0
         );
         let stream = &mut self.streams[entry.stream as usize];
-        let booked = self
-            .account
-            .complete(now, entry, status, stream.setup.block_bytes);
+        let booked = self.account.complete(
+            now,
+            entry,
+            status,
+            stream.setup.block_bytes,
+            stream.is_open_loop(),
+        );
         if let Some(latency_ns) = booked {
             stream.tally.record(entry.io, latency_ns);
             if self.account.slowest.wants(latency_ns) {
@@ -51,6 +55,7 @@ impl<C: Clock> Sink for PollSink<'_, C> {
         }
         entry.busy = false;
         stream.free.push(slot.0);
+        stream.note_end(now);
         self.account.in_flight -= 1;
         None
     }

@@ -127,7 +127,7 @@ pub const GB_BYTES: f64 = 1e9;
 /// Bytes in a GiB.
 pub const GIB_BYTES: f64 = 1_073_741_824.0;
 
-/// A size in GB with GiB beside it: `1,000.2 GB (931.51 GiB)`; under 1 MB in bytes.
+/// A size in GB with GiB beside it: `1,000.2 GB (931.51 GiB)`; in MB under 1 GB, in bytes under 1 MB.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
 pub fn capacity(bytes: u64) -> String {
@@ -140,8 +140,18 @@ pub fn capacity(bytes: u64) -> String {
             plain
         };
     }
-    let (gb, gib) = (bytes as f64 / GB_BYTES, bytes as f64 / GIB_BYTES);
-    format!("{} GB ({} GiB)", significant(gb, 5), significant(gib, 5))
+    let (unit, fraction) = if bytes < 1_000_000_000 {
+        ("M", 1e3)
+    } else {
+        ("G", 1.0)
+    };
+    let decimal = bytes as f64 / GB_BYTES * fraction;
+    let binary = bytes as f64 / GIB_BYTES * if fraction > 1.0 { 1024.0 } else { 1.0 };
+    format!(
+        "{} {unit}B ({} {unit}iB)",
+        significant(decimal, 5),
+        significant(binary, 5)
+    )
 }
 
 /// A share of 0 to 1 in percent: `34.5 %`.
@@ -235,7 +245,7 @@ mod tests {
     fn capacities_are_shown_both_ways() {
         assert_eq!(capacity(1_000_204_886_016), "1,000.2 GB (931.51 GiB)");
         assert_eq!(capacity(1 << 43), "8,796.1 GB (8,192 GiB)");
-        assert_eq!(capacity(64 << 20), "0.067109 GB (0.0625 GiB)");
+        assert_eq!(capacity(64 << 20), "67.109 MB (64 MiB)");
         assert_eq!(capacity(65_536), "65,536 B (64 KiB)");
         assert_eq!(capacity(511), "511 B");
     }

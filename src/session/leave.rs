@@ -3,6 +3,7 @@
 use super::SessionError;
 use super::guard::{Consent, Guard, Intent, Permit};
 use super::open::Opened;
+use super::spdk_writes;
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::Plan;
 use crate::sysfs::Sysfs;
@@ -27,7 +28,12 @@ pub fn permits(
             continue;
         };
         if !facts.own_scratch {
-            let permit = permit(facts, consent, intent, sysfs)?;
+            let permit = match opened {
+                Opened::Spdk { devices, .. } => {
+                    spdk_writes::permit(devices, index as usize, consent, intent, sysfs)?
+                }
+                _ => permit(facts, consent, intent, sysfs)?,
+            };
             permits.insert(facts.path.clone(), permit);
         }
     }

@@ -21,6 +21,7 @@ mod queue_cost;
 mod readiness;
 mod scratch;
 mod scratch_fs;
+mod spdk_writes;
 mod step;
 mod watch;
 

@@ -146,7 +146,7 @@ fn cost<D: Device>(
     QueueCost {
         submit_ns: per_io(submit_ns),
         reap_ns: per_io(reap_ns),
-        p50_ns: spans.percentile_ns(50.0).unwrap_or(0),
+        p50_ns: spans.percentile_ns(5_000).unwrap_or(0),
         ios_count: ticks.ios_count,
     }
 }

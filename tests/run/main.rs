@@ -3,6 +3,7 @@
 
 mod calibrate;
 mod common;
+mod invariants;
 mod outcomes;
 mod quick;
 mod signals;

@@ -41,6 +41,9 @@ pub fn programs() -> PathBuf {
 
 /// Why these tests cannot run here.
 fn missing() -> Option<String> {
+    if std::env::var_os("LANEMARK_LAB").is_none_or(|value| value != "1") {
+        return Some("SPDK tests run with LANEMARK_LAB=1".to_owned());
+    }
     if let Some(why) = lanemark::spdk::absent() {
         return Some(format!("built without SPDK: {why}"));
     }

@@ -1,0 +1,9 @@
+//! Jobs from YAML and flags to plans: what is accepted, what it resolves to, and what refusals say.
+
+mod files;
+mod flags;
+mod messages;
+mod plans;
+mod random;
+mod regions;
+mod support;

@@ -1,0 +1,20 @@
+//! What needs neither root nor a device: one binary, since each one is linked with the whole library.
+#![allow(clippy::unwrap_used)]
+
+mod config_jobs;
+mod devices_list;
+mod guard_cases;
+mod guard_signatures;
+mod guard_tree;
+mod report_json_csv;
+mod report_output;
+mod report_text;
+#[path = "../skipped.rs"]
+mod skipped;
+#[path = "../statistics.rs"]
+mod statistics;
+mod uring_file;
+mod workload_common;
+mod workload_filler;
+mod workload_generator;
+mod workload_positions;
