@@ -9,8 +9,8 @@ use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare, tool,
-    tool_cost_ns,
+    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
+    tool, tool_cost_ns,
 };
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
