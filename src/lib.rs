@@ -19,6 +19,7 @@ pub mod clock;
 pub mod config;
 pub mod errno;
 pub mod measure;
+pub mod method;
 pub mod proto;
 pub mod reactor;
 pub mod record;

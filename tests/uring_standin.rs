@@ -26,7 +26,10 @@ const SCENARIO: &str = "LANEMARK_TEST_STANDIN";
 
 fn main() {
     match std::env::var(SCENARIO) {
-        Ok(scenario) => std::process::exit(i32::from(standin::run(|| work(&scenario)))),
+        Ok(scenario) => {
+            let code = standin::run(|| work(&scenario));
+            std::process::exit(code.map_or_else(standin::Died::code, i32::from))
+        }
         Err(_) => all(),
     }
 }

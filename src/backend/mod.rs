@@ -134,6 +134,22 @@ pub trait Device {
     fn open_queue(&self, spec: QueueSpec) -> Result<Self::Queue, BackendError>;
 }
 
+/// Buffers in plain memory, zeroed, for queues that move nothing.
+fn memory_buffers(spec: QueueSpec, path: &str) -> Result<Vec<u8>, BackendError> {
+    let bytes = spec.slots_count as usize * spec.slot_bytes as usize;
+    let mut buffers = Vec::new();
+    buffers
+        .try_reserve_exact(bytes)
+        .map_err(|_| BackendError::Setup {
+            path: path.to_owned(),
+            what: "allocating the buffers",
+            errno: Errno(libc::ENOMEM),
+            hint: format!(": {bytes} bytes are wanted; use a smaller iodepth or bs"),
+        })?;
+    buffers.resize(bytes, 0);
+    Ok(buffers)
+}
+
 /// Why a device or a queue could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {

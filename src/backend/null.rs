@@ -1,6 +1,8 @@
 //! `null`: completes at once and moves nothing. What is measured with it is the engine itself.
 
-use super::{BackendError, Batch, Closed, Device, DeviceFacts, DeviceKind, Full, Gone, Queue};
+use super::{
+    BackendError, Batch, Closed, Device, DeviceFacts, DeviceKind, Full, Gone, Queue, memory_buffers,
+};
 use super::{QueueSpec, Sink, Wait};
 use crate::request::{Io, Slot, Status};
 use crate::units::{BlockSize, Bytes};
@@ -52,7 +54,7 @@ impl Device for NullDevice {
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<NullQueue, BackendError> {
-        Ok(NullQueue::new(spec))
+        NullQueue::new(spec, &self.facts.path)
     }
 }
 
@@ -71,10 +73,10 @@ pub struct NullQueue {
 }
 
 impl NullQueue {
-    fn new(spec: QueueSpec) -> Self {
+    fn new(spec: QueueSpec, path: &str) -> Result<Self, BackendError> {
         let places = spec.slots_count.next_power_of_two();
         let slot_bytes = spec.slot_bytes as usize;
-        Self {
+        Ok(Self {
             ring: vec![0; places as usize],
             mask: places - 1,
             head: 0,
@@ -82,8 +84,8 @@ impl NullQueue {
             slots_count: spec.slots_count,
             batch: spec.batch,
             slot_bytes,
-            buffers: vec![0; slot_bytes * spec.slots_count as usize],
-        }
+            buffers: memory_buffers(spec, path)?,
+        })
     }
 
     const fn in_flight(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! The command line as types. Parsing has no side effects; values of job keys stay texts and are read by
 //! the code that reads job files, so that messages agree.
 
+use super::calibrate::CalibrateArgs;
 use super::job_flags::JobFlags;
 use super::listing::ListFormat;
 use super::progress::Mode;
@@ -45,6 +46,8 @@ pub enum Verb {
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
     },
+    /// Measure what the tool itself costs on this machine, stage by stage
+    Calibrate(CalibrateArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

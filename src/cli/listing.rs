@@ -1,5 +1,6 @@
 //! What the verbs that list things share: how they are shown, and tables that fit a terminal.
 
+use crate::report::Format;
 use comfy_table::{ContentArrangement, Table, presets};
 
 /// How a list is shown.
@@ -10,6 +11,15 @@ pub enum ListFormat {
     Text,
     /// One JSON document.
     Json,
+}
+
+impl From<ListFormat> for Format {
+    fn from(format: ListFormat) -> Self {
+        match format {
+            ListFormat::Text => Self::Text,
+            ListFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// Version of the JSON layout of lists.

@@ -1,6 +1,7 @@
 //! The command line: its types, one file per verb, and what goes out to the user.
 
 pub mod args;
+pub mod calibrate;
 pub mod check;
 pub mod completions;
 pub mod devices;
@@ -42,9 +43,22 @@ pub fn main(args: &[OsString]) -> Exit {
 fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
-        Verb::Run(args) => Exit::of_code(standin::run(|| run::run(&args).code())),
+        Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, args.output.as_deref(), died),
+        },
         Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
+        Verb::Calibrate(args) => {
+            let work = || {
+                standin::release_signals();
+                calibrated(&args).code()
+            };
+            standin::run(work).map_or_else(
+                |died| run::died(args.format.into(), None, died),
+                Exit::of_code,
+            )
+        }
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),
@@ -64,11 +78,28 @@ fn listed(format: ListFormat, list: Result<String, SysfsError>) -> Exit {
                 next_step: "run where /sys is mounted".to_owned(),
                 exit_code: Exit::Failed.code(),
             };
-            let format = match format {
+            run::refuse(None, format.into(), &Sysfs::host(), failure)
+        }
+    }
+}
+
+/// What the tool costs, on stdout, or why it cannot be told.
+fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
+    let sysfs = Sysfs::host();
+    match calibrate::run(args, &sysfs) {
+        Ok(text) => handed_over(output::to_stdout(&text)),
+        Err(error) => {
+            let failure = Failure {
+                kind: error.kind().to_owned(),
+                text: error.to_string(),
+                next_step: String::new(),
+                exit_code: error.exit_code(),
+            };
+            let format = match args.format {
                 ListFormat::Text => Format::Text,
                 ListFormat::Json => Format::Json,
             };
-            run::refuse(None, format, &Sysfs::host(), failure)
+            run::refuse(None, format, &sysfs, failure)
         }
     }
 }

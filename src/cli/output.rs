@@ -37,6 +37,12 @@ pub enum OutputError {
         /// The device.
         path: String,
     },
+    /// `-o` names a character device that is no terminal: what is written there may be a command (sg).
+    #[error("{path} is a character device, and no terminal: a report is never written to one")]
+    CharDevice {
+        /// The device.
+        path: String,
+    },
     /// The file of `-o` could be opened, and then took no more.
     #[error("cannot write the result to {path}: {errno}")]
     Write {
@@ -60,7 +66,9 @@ impl OutputError {
             }
             Self::Stdout(_) | Self::Write { .. } => "make room, or name another file with -o FILE",
             Self::Open { .. } => "name a file in a folder you may write to",
-            Self::BlockDevice { .. } => "name a file; the device to measure goes with --device",
+            Self::BlockDevice { .. } | Self::CharDevice { .. } => {
+                "name a file; the device to measure goes with --device"
+            }
         }
     }
 
@@ -68,7 +76,7 @@ impl OutputError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Open { .. } | Self::BlockDevice { .. } => Exit::Usage,
+            Self::Open { .. } | Self::BlockDevice { .. } | Self::CharDevice { .. } => Exit::Usage,
             Self::ReaderGone | Self::Stdout(_) | Self::Write { .. } => Exit::Failed,
         }
     }
@@ -134,6 +142,7 @@ impl Output {
             Ok(found) if found.file_type().is_block_device() => {
                 Err(OutputError::BlockDevice { path: shown(path) })
             }
+            Ok(found) if is_foreign(&found) => Err(OutputError::CharDevice { path: shown(path) }),
             Ok(found) => {
                 let file = OpenOptions::new().write(true).open(&real);
                 let file = file.map_err(|error| fail(&error))?;
@@ -219,6 +228,13 @@ impl Output {
         let text = render(record, format, &self.style());
         self.write(&text)
     }
+}
+
+/// A character device other than a terminal or one of the kernel's memory devices (null, zero, full).
+fn is_foreign(found: &Metadata) -> bool {
+    // Documentation/admin-guide/devices.txt: 1 memory, 4 and 5 tty, 136 to 143 pty, 188 USB serial.
+    let known = matches!(libc::major(found.rdev()), 1 | 4 | 5 | 136..=143 | 188);
+    found.file_type().is_char_device() && !known
 }
 
 fn shown(path: &Path) -> String {

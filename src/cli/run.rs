@@ -7,13 +7,14 @@ use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json
 use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
-use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
+use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
 };
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
+use crate::sys::standin::Died;
 use crate::sysfs::Sysfs;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,10 @@ enum RunError {
     NoDevice,
     #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
     OutputIsDevice(String),
+    #[error("the result cannot go into {0}: it is the job file; name another file with -o")]
+    OutputIsJob(String),
+    #[error("the result cannot go into {0}: {1}; name another file with -o")]
+    OutputInUse(String, String),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
     #[error("--overwrite: {0}")]
@@ -40,9 +45,12 @@ enum RunError {
 impl RunError {
     fn failure(&self) -> Failure {
         let (kind, exit) = match self {
-            Self::Config(_) | Self::NoDevice | Self::OutputIsDevice(_) | Self::Overwrite(_) => {
-                ("usage", Exit::Usage)
-            }
+            Self::Config(_)
+            | Self::NoDevice
+            | Self::OutputIsDevice(_)
+            | Self::OutputIsJob(_)
+            | Self::OutputInUse(..)
+            | Self::Overwrite(_) => ("usage", Exit::Usage),
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
             Self::Signals(_) => ("signals", Exit::Failed),
         };
@@ -74,10 +82,32 @@ pub fn run(args: &RunArgs) -> Exit {
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
         Err(error) => {
             // What is measured is never written to, not even to say so.
-            let output = (!matches!(error, RunError::OutputIsDevice(_))).then_some(output);
+            let unsafe_output = matches!(
+                error,
+                RunError::OutputIsDevice(_) | RunError::OutputIsJob(_) | RunError::OutputInUse(..)
+            );
+            let output = (!unsafe_output).then_some(output);
             refuse(output, args.format, &sysfs, error.failure())
         }
     }
+}
+
+/// The process that measured left no word: tells so in its place.
+pub fn died(format: Format, output: Option<&Path>, died: Died) -> Exit {
+    let exit = if died.is_interrupt() {
+        Exit::Interrupted
+    } else {
+        Exit::Failed
+    };
+    let failure = Failure {
+        kind: "died".to_owned(),
+        text: died.to_string(),
+        next_step: "look at the kernel's log for want of memory; otherwise please report it"
+            .to_owned(),
+        exit_code: exit.code(),
+    };
+    let output = Output::open(output).ok();
+    refuse(output, format, &Sysfs::host(), failure)
 }
 
 fn hand_over(record: &Record, output: Output, format: Format) -> Exit {
@@ -108,6 +138,9 @@ fn measure(
     sysfs: &Sysfs,
     observer: &mut dyn Observer,
 ) -> Result<Done, RunError> {
+    // Before anything that takes time: until then a signal waits.
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
     let file = match &args.job {
         Some(path) => Some(Job::load(path)?),
         None => quick::job(args)?,
@@ -120,9 +153,18 @@ fn measure(
     if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
         return Err(RunError::OutputIsDevice((*name).to_owned()));
     }
+    if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
+        return Err(RunError::OutputIsJob(path.display().to_string()));
+    }
+    if let Some(path) = &args.output
+        && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
+    {
+        return Err(RunError::OutputInUse(
+            path.display().to_string(),
+            used.clone(),
+        ));
+    }
     let choice = job.backend_choice()?;
-    let control = Arc::new(Control::default());
-    signals::listen(&control)?;
     let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
     let mut setup = Setup {
         control: &control,
@@ -142,7 +184,7 @@ fn measure(
             &plan, &opened, &consent, sysfs, &control, observer,
         )?);
     }
-    let doubts = never_written(&plan, &opened, args.strict)?;
+    let doubts = never_written(&plan, &opened, args.strict, &control)?;
     if !permits.is_empty() {
         opened = opened.permit_writes(&permits, sysfs)?;
     }

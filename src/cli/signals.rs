@@ -1,6 +1,7 @@
 //! SIGINT, SIGTERM, SIGHUP: the first asks the run to end, the second ends it without waiting.
 
 use crate::reactor::{Control, StopCause};
+use crate::sys::standin;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// The kernel refused the handlers.
 pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    standin::release_signals();
     let control = Arc::clone(control);
     std::thread::Builder::new()
         .name("signals".to_owned())

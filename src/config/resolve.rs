@@ -271,10 +271,15 @@ fn times(
         None if all_end => None,
         None => Some(DEFAULT_RUNTIME),
     };
-    let by_time_only = !streams
-        .iter()
-        .any(|stream| stream.has_quota() || stream.rate.is_some());
+    let has_quota = streams.iter().any(StreamIntent::has_quota);
+    let by_time_only = !has_quota && !streams.iter().any(|stream| stream.rate.is_some());
     let ramp = match (ramp, runtime) {
+        (Some(given), _) if given.value.0 > 0 && has_quota => {
+            return Err(ConfigError::Value {
+                place: given.place,
+                why: "an amount (number_ios, io_size, passes) counts from the first I/O, so there is no ramp; leave it out, or end the step by runtime alone".to_owned(),
+            });
+        }
         (Some(given), _) => given.value,
         (None, Some(runtime)) if by_time_only => Nanos(runtime.0 / 10).min(MAX_DEFAULT_RAMP),
         (None, _) => Nanos(0),

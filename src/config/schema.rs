@@ -119,7 +119,7 @@ impl Job {
         for word in &self.devices {
             let name = word.text.as_str();
             let why = if name.is_empty() {
-                "it has no value; name a device, such as a block device node, a file, a PCI address, sim or null".to_owned()
+                "it has no value; name a device, such as a block device node, a file, a PCI address, sim or \"null\" (in quotes: a bare null is YAML for nothing)".to_owned()
             } else if names.contains(&name) {
                 format!("`{name}` is named twice; name each device once")
             } else {

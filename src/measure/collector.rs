@@ -134,8 +134,8 @@ fn direction(pending: &Pending, op: usize) -> Option<SecondDirection> {
         iops: pending.iops[op],
         bytes_per_s: pending.bytes_per_s[op],
         mean_ns: latency.mean_ns()?,
-        p50_ns: latency.percentile_ns(50.0)?,
-        p99_ns: latency.percentile_ns(99.0)?,
+        p50_ns: latency.percentile_ns(5_000)?,
+        p99_ns: latency.percentile_ns(9_900)?,
         max_ns: latency.max_ns()?,
     })
 }

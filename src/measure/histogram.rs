@@ -103,30 +103,36 @@ impl LatencyHistogram {
         (self.count() > 0).then_some(self.max_ns)
     }
 
-    /// The latency that `pct` percent of the I/Os did not exceed. A bucket's upper edge can lie above
-    /// the largest value in it, hence the clamp to what was really seen. `None` without samples.
+    /// The latency that `pct_hundredths` hundredths of a percent of the I/Os did not exceed: 9,990 is
+    /// p99.9. The rank is a whole number; in floating point 99.9 % of 1,000 is a little more than 999, and
+    /// p99.9 would be the maximum. A bucket's upper edge can lie above the largest value in it, hence the
+    /// clamp to what was really seen. `None` without samples.
     #[must_use]
-    pub fn percentile_ns(&self, pct: f64) -> Option<u64> {
-        (self.count() > 0).then(|| {
-            self.buckets
-                .value_at_percentile(pct)
-                .clamp(self.min_ns, self.max_ns)
-        })
+    pub fn percentile_ns(&self, pct_hundredths: u32) -> Option<u64> {
+        let rank = (u128::from(self.count()) * u128::from(pct_hundredths))
+            .div_ceil(10_000)
+            .max(1);
+        let mut seen = 0;
+        let bucket = self.buckets.iter_recorded().find(|bucket| {
+            seen += u128::from(bucket.count_at_value());
+            seen >= rank
+        })?;
+        Some(bucket.value_iterated_to().clamp(self.min_ns, self.max_ns))
     }
 
     /// All the figures of a record; `None` without samples.
     #[must_use]
     pub fn summary(&self) -> Option<Latency> {
-        let at = |pct| self.percentile_ns(pct);
+        let at = |pct_hundredths| self.percentile_ns(pct_hundredths);
         let mut latency = Latency {
             min: self.min_ns,
             mean: self.mean_ns()?,
             stddev: self.stddev_ns(),
-            p50: at(50.0)?,
-            p90: at(90.0)?,
-            p99: at(99.0)?,
-            p99_9: at(99.9)?,
-            p99_99: at(99.99)?,
+            p50: at(5_000)?,
+            p90: at(9_000)?,
+            p99: at(9_900)?,
+            p99_9: at(9_990)?,
+            p99_99: at(9_999)?,
             max: self.max_ns,
             censored_count: self.censored_count,
             lower_bounds: Vec::new(),
@@ -208,6 +214,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_is_whole_is_not_rounded_up() {
+        for count in [1_000_u64, 2_000, 3_000, 5_000, 10_000, 70_000] {
+            let mut latencies = LatencyHistogram::new();
+            // The slowest thousandth, and nothing else, takes a second.
+            for number in 0..count {
+                latencies.record(if number < count / 1000 {
+                    1_000_000_000
+                } else {
+                    1_000
+                });
+            }
+            assert_eq!(latencies.percentile_ns(9_990), Some(1_000), "{count}");
+            assert_eq!(
+                latencies.percentile_ns(9_991).unwrap(),
+                1_000_000_000,
+                "{count}"
+            );
+        }
+    }
+
+    #[test]
     fn a_94_second_io_is_shown_as_94_seconds() {
         let mut latencies = LatencyHistogram::new();
         latencies.record(94_000_000_000);
@@ -226,7 +253,7 @@ mod tests {
     #[test]
     fn nothing_seen_is_no_figure() {
         assert_eq!(LatencyHistogram::new().summary(), None);
-        assert_eq!(LatencyHistogram::new().percentile_ns(50.0), None);
+        assert_eq!(LatencyHistogram::new().percentile_ns(5_000), None);
     }
 
     #[test]

@@ -64,7 +64,6 @@ pub(super) struct Account<C> {
     runtime_ns: Option<u64>,
     grace_ns: u64,
     max_errors: Option<u64>,
-    open_loop: bool,
     /// The decision on stamping still lies ahead.
     undecided: bool,
 }
@@ -110,7 +109,6 @@ impl<C: Clock> Account<C> {
             runtime_ns: setup.runtime_ns,
             grace_ns: setup.grace_ns,
             max_errors: setup.max_errors,
-            open_loop: setup.open_loop(),
             undecided: setup.stamp == StampChoice::Auto && setup.ramp_ns > 0,
         }
     }
@@ -172,6 +170,7 @@ impl<C: Clock> Account<C> {
         entry: &Entry,
         status: Status,
         block_bytes: u32,
+        open_loop: bool,
     ) -> Option<u64> {
         if now >= self.next_edge {
             self.cross(now);
@@ -188,9 +187,7 @@ impl<C: Clock> Account<C> {
             return None;
         }
         let bytes = u64::from(entry.io.blocks) * u64::from(block_bytes);
-        let scheduled_ns = self
-            .open_loop
-            .then(|| self.clock.to_ns(now.since(entry.scheduled)));
+        let scheduled_ns = open_loop.then(|| self.clock.to_ns(now.since(entry.scheduled)));
         self.interval
             .record(entry.io.op, bytes, latency_ns, scheduled_ns);
         if self.phase == Phase::Ramp {
@@ -275,6 +272,11 @@ impl<C: Clock> Account<C> {
         }
     }
 
+    /// The ticks of this span that lie inside the window.
+    pub fn inside_window(&self, start: Tick, end: Tick) -> u64 {
+        end.min(self.window_end).since(start.max(self.window_start))
+    }
+
     /// How the window was stamped.
     pub const fn stamp_mode(&self) -> StampMode {
         if self.exact {
@@ -292,7 +294,7 @@ impl<C: Clock> Account<C> {
             .latency
             .iter()
             .flatten()
-            .filter_map(|latency| latency.percentile_ns(50.0))
+            .filter_map(|latency| latency.percentile_ns(5_000))
             .min();
         if let (true, StampChoice::Auto, Some(p50_ns)) = (self.batch_allowed, self.choice, p50_ns) {
             let bound_ns = self.stamp_bound.bound_ns();

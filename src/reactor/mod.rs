@@ -2,9 +2,11 @@
 
 mod account;
 mod control;
+mod finish;
 mod outcome;
 mod poll;
 mod setup;
+mod sink;
 mod slots;
 mod stream;
 mod team;

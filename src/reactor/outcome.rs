@@ -26,6 +26,8 @@ pub struct StreamOutcome {
     pub tally: StreamTally,
     /// Its generator, which knows what it has given.
     pub generator: Generator,
+    /// When its last I/O completed, nanoseconds of the clock; only where it ran out of I/Os.
+    pub ended_ns: Option<u64>,
     /// Arrivals that were due but never issued.
     pub backlog_count: u64,
     /// How long the oldest of them had waited.

@@ -7,31 +7,28 @@
 
 use super::account::{Account, Phase};
 use super::control::{Control, StopCause};
-use super::outcome::{Abandoned, ReactorOutcome, StreamOutcome};
 use super::setup::ReactorSetup;
+use super::sink::PollSink;
 use super::slots::SlotTable;
 use super::stream::Stream;
-use crate::backend::{Gone, Queue, Sink, Wait};
+use crate::backend::{Gone, Queue, Wait};
 use crate::clock::{Clock, Tick};
 use crate::measure::{IntervalPort, StampBound};
-use crate::request::{Io, Slot, Status};
+use crate::request::{Slot, Status};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A sleeping poll wakes at least this often, so that a signal is never answered late.
 const LONGEST_SLEEP_NS: u64 = 100_000_000;
 /// Timers wake late by up to about this much: an arrival nearer than this is awaited spinning.
 const TIMER_SLACK_NS: u64 = 60_000;
-/// How long a queue may take to give up what was abandoned.
-const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 /// After a signal, I/Os in flight are waited for this long at most.
 const INTERRUPT_GRACE_NS: u64 = 2_000_000_000;
 
 /// A queue with its table, and its place in the reactor's list.
 #[derive(Debug)]
-struct Lane<Q> {
-    queue: Q,
-    slots: SlotTable,
+pub(super) struct Lane<Q> {
+    pub queue: Q,
+    pub slots: SlotTable,
     /// The streams that issue here.
     streams: std::ops::Range<usize>,
 }
@@ -39,72 +36,26 @@ struct Lane<Q> {
 /// One polling core.
 #[derive(Debug)]
 pub struct Reactor<Q, C> {
-    lanes: Vec<Lane<Q>>,
-    streams: Vec<Stream>,
-    account: Account<C>,
-    index: u32,
-    cpu: Option<u32>,
-    open_loop: bool,
+    pub(super) lanes: Vec<Lane<Q>>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) account: Account<C>,
+    pub(super) index: u32,
+    pub(super) cpu: Option<u32>,
+    pub(super) open_loop: bool,
     /// Free slots may have something to issue.
-    issue_pending: bool,
-    pass_end: Tick,
+    pub(super) issue_pending: bool,
+    pub(super) pass_end: Tick,
+    /// The phase at the end of the last pass.
+    pub(super) pass_phase: Phase,
     /// Passes that issued or found something.
-    passes_count: u64,
-    polls_count: u64,
-    busy_ticks: u64,
-    cpu_ns_at_window: Option<u64>,
-    cpu_ns_used: u64,
-    in_flight_area: u128,
-    gone: Option<Status>,
-    stuck: bool,
-}
-
-/// What the sink of one poll may touch.
-struct PollSink<'a, C> {
-    account: &'a mut Account<C>,
-    streams: &'a mut [Stream],
-    slots: &'a mut SlotTable,
-}
-
-impl<C: Clock> Sink for PollSink<'_, C> {
-    #[inline]
-    fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
-        let now = self.account.stamp();
-        let entry = self.slots.entry(slot);
-        debug_assert!(
-            entry.busy,
-            "a completion for slot {} with nothing in flight",
-            slot.0
-        );
-        let stream = &mut self.streams[entry.stream as usize];
-        let booked = self
-            .account
-            .complete(now, entry, status, stream.setup.block_bytes);
-        if let Some(latency_ns) = booked {
-            stream.tally.record(entry.io, latency_ns);
-            if self.account.slowest.wants(latency_ns) {
-                self.account
-                    .keep_slow(now, entry, latency_ns, stream.setup.index);
-            }
-        }
-        if self.account.issuing()
-            && let Some((io, scheduled)) = stream.next(now, &self.account.clock)
-        {
-            entry.submitted = if stream.fill(&io, buffer) && self.account.exact {
-                self.account.clock.now()
-            } else {
-                now
-            };
-            entry.scheduled = scheduled;
-            entry.io = io;
-            self.account.submitted_count += 1;
-            return Some(io);
-        }
-        entry.busy = false;
-        stream.free.push(slot.0);
-        self.account.in_flight -= 1;
-        None
-    }
+    pub(super) passes_count: u64,
+    pub(super) polls_count: u64,
+    pub(super) busy_ticks: u64,
+    pub(super) cpu_ns_at_window: Option<u64>,
+    pub(super) cpu_ns_used: u64,
+    pub(super) in_flight_area: u128,
+    pub(super) gone: Option<Status>,
+    pub(super) stuck: bool,
 }
 
 impl<Q: Queue, C: Clock> Reactor<Q, C> {
@@ -156,6 +107,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             open_loop: setup.open_loop(),
             issue_pending: true,
             pass_end: Tick(0),
+            pass_phase: Phase::Ramp,
             passes_count: 0,
             polls_count: 0,
             busy_ticks: 0,
@@ -263,10 +215,20 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     /// sleeps the time passes in the poll, otherwise between the passes.
     #[inline]
     fn after_pass(&mut self, worked: bool, in_flight: u64) {
-        let end = self.account.clock.now();
-        let gap = end.since(self.pass_end);
+        let (start, end) = (self.pass_end, self.account.clock.now());
         self.pass_end = end;
-        if self.account.phase == Phase::Measure {
+        if end >= self.account.next_edge {
+            self.account.cross(end);
+        }
+        // A completion in the poll may have crossed an edge before this.
+        let phases = (self.pass_phase, self.account.phase);
+        self.pass_phase = self.account.phase;
+        let gap = match phases {
+            (Phase::Measure, Phase::Measure) => end.since(start),
+            (before, after) if before != after => self.account.inside_window(start, end),
+            _ => 0,
+        };
+        if gap > 0 {
             self.polls_count += 1;
             self.in_flight_area += u128::from(in_flight) * u128::from(gap);
             if worked {
@@ -275,9 +237,6 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             if !Q::SLEEPS {
                 self.account.gaps.record(self.account.clock.to_ns(gap));
             }
-        }
-        if end >= self.account.next_edge {
-            self.account.cross(end);
         }
         if Q::SLEEPS {
             self.note_cpu_time();
@@ -303,7 +262,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
 
     /// Takes the thread's CPU time when the window begins and when it ends.
     #[inline]
-    fn note_cpu_time(&mut self) {
+    pub(super) fn note_cpu_time(&mut self) {
         match (self.account.phase, self.cpu_ns_at_window) {
             (Phase::Measure, None) => {
                 self.cpu_ns_at_window = Some(crate::sys::cpu::thread_cpu_ns())
@@ -405,86 +364,6 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             self.account.drain_deadline = self.account.drain_deadline.min(limit);
         }
         self.gone.is_some() || cause >= StopCause::Abort
-    }
-
-    /// Closes the queues and gives the books out.
-    #[must_use]
-    pub fn finish(mut self) -> ReactorOutcome {
-        if Q::SLEEPS {
-            self.note_cpu_time();
-        }
-        let now = self.pass_end;
-        let abandoned = self.abandoned(now);
-        for lane in self.lanes.drain(..) {
-            lane.queue.close(CLOSE_LIMIT);
-        }
-        let account = self.account;
-        let stamp_mode = account.stamp_mode();
-        let clock = account.clock;
-        let window_end = account.window_end;
-        let streams = self
-            .streams
-            .into_iter()
-            .map(|mut stream| {
-                let (backlog_count, oldest) = stream.backlog(window_end, &clock);
-                StreamOutcome {
-                    index: stream.setup.index,
-                    tally: stream.tally,
-                    backlog_count,
-                    backlog_oldest_ns: clock.to_ns(window_end.since(oldest)),
-                    generator: stream.generator,
-                }
-            })
-            .collect();
-        ReactorOutcome {
-            index: self.index,
-            cpu: self.cpu,
-            window_start_ns: clock.to_ns(account.window_start.0),
-            window_end_ns: clock.to_ns(window_end.0),
-            cause: account.control.cause(),
-            gone: self.gone,
-            stuck: self.stuck,
-            submitted_count: account.submitted_count,
-            completed_count: account.completed_count,
-            failed_count: account.failed_count,
-            window_failed_count: account.window_failed_count,
-            window_failed_sum_ns: account.window_failed_sum_ns,
-            abandoned,
-            stamp_mode,
-            errors: account.errors,
-            slowest: account.slowest,
-            gaps: account.gaps,
-            stamp_bound: account.stamp_bound,
-            busy_ns: if Q::SLEEPS {
-                self.cpu_ns_used
-            } else {
-                clock.to_ns(self.busy_ticks)
-            },
-            worker_ns: 0,
-            busy_is_cpu_time: Q::SLEEPS,
-            polls_count: self.polls_count,
-            in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,
-            drain_max_ns: account.drain_max_ns,
-            last_interval: account.interval,
-            streams,
-        }
-    }
-
-    /// What is in flight, oldest first.
-    fn abandoned(&self, now: Tick) -> Vec<Abandoned> {
-        let clock = &self.account.clock;
-        let mut list: Vec<Abandoned> = self
-            .lanes
-            .iter()
-            .flat_map(|lane| lane.slots.busy())
-            .map(|entry| Abandoned {
-                io: entry.io,
-                age_ns: clock.to_ns(now.since(entry.submitted)),
-                stream: self.streams[entry.stream as usize].setup.index,
-            })
-            .collect();
-        list.sort_by_key(|abandoned| std::cmp::Reverse(abandoned.age_ns));
-        list
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Stream {
     pub tally: StreamTally,
     /// The generator has nothing more to give.
     pub exhausted: bool,
+    /// When its last I/O completed; only where it ran out of I/Os.
+    pub ended: Option<Tick>,
     arrivals: Option<Arrivals>,
     next_arrival: Tick,
     start: Tick,
@@ -34,6 +36,7 @@ impl Stream {
             free: (first_slot..first_slot + spec.depth).rev().collect(),
             tally: StreamTally::default(),
             exhausted: false,
+            ended: None,
             arrivals: Arrivals::staggered(
                 spec.arrival,
                 spec.seed,
@@ -44,6 +47,19 @@ impl Stream {
             start: Tick(0),
             held: None,
             setup,
+        }
+    }
+
+    /// Whether arrivals come on their own.
+    #[inline]
+    pub const fn is_open_loop(&self) -> bool {
+        self.arrivals.is_some()
+    }
+
+    /// Called when a slot has become free: the stream has ended with its last I/O.
+    pub fn note_end(&mut self, now: Tick) {
+        if self.exhausted && self.free.len() == self.setup.spec.depth as usize {
+            self.ended = Some(now);
         }
     }
 

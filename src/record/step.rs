@@ -196,9 +196,9 @@ pub struct StreamUse {
     pub ios_count: u64,
     /// Bytes they moved.
     pub bytes_count: u64,
-    /// I/Os a second.
+    /// I/Os a second, over the window or until it ran out of I/Os.
     pub iops: f64,
-    /// Bytes a second.
+    /// Bytes a second, likewise.
     pub bytes_per_s: f64,
     /// Mean latency; absent without samples.
     pub mean_ns: Option<f64>,

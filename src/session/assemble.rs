@@ -90,7 +90,8 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         &mix,
         submitted_count,
     ));
-    warnings.extend(backlog_warning(&end.outcomes));
+    warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
+    warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
     let [read, write, trim, flush] = directions;
     Step {
@@ -139,6 +140,9 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
 }
 
 fn direction(op: Op, end: &TeamEnd, totals: &Totals) -> Option<Direction> {
+    if totals.window_ns == 0 {
+        return None;
+    }
     let mut latencies = end.collected.latency[op as usize].clone();
     let ios_count = latencies.count();
     for io in totals.abandoned.iter().filter(|io| io.io.op == op) {
@@ -205,15 +209,49 @@ fn check_input(
     }
 }
 
-fn backlog_warning(outcomes: &[ReactorOutcome]) -> Option<Warning> {
+/// Streams that run out of I/Os at different times leave the step at part of its load for the rest.
+#[allow(clippy::cast_precision_loss)]
+fn uneven_end_warning(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> Option<Warning> {
+    let start_ns = outcomes.iter().map(|o| o.window_start_ns).min()?;
+    let end_ns = outcomes.iter().map(|o| o.window_end_ns).max()?;
+    let streams = outcomes.iter().flat_map(|o| &o.streams);
+    let ended = streams.filter_map(|s| s.ended_ns.map(|ended| (ended, s.index)));
+    let (first_ns, index) = ended.min()?;
+    let (alone_ns, length_ns) = (
+        end_ns.saturating_sub(first_ns),
+        end_ns.saturating_sub(start_ns),
+    );
+    if alone_ns * 20 <= length_ns {
+        return None;
+    }
+    let depth: u64 = plan
+        .streams
+        .iter()
+        .map(|stream| u64::from(stream.depth))
+        .sum();
+    Some(Warning {
+        kind: "uneven-end".to_owned(),
+        text: format!(
+            "stream {index} had no more I/Os after {:.1} of {:.1} ms: all {depth} were in flight for {:.0} % of the window",
+            (first_ns.saturating_sub(start_ns)) as f64 / 1e6,
+            length_ns as f64 / 1e6,
+            (length_ns - alone_ns) as f64 * 100.0 / length_ns as f64
+        ),
+        next_step: "end the step by runtime, or give every stream the same depth and amount"
+            .to_owned(),
+    })
+}
+
+fn backlog_warning(outcomes: &[ReactorOutcome], window_ns: u64) -> Option<Warning> {
     let streams = || outcomes.iter().flat_map(|o| &o.streams);
     let count: u64 = streams().map(|stream| stream.backlog_count).sum();
     let oldest_ns = streams()
         .filter(|stream| stream.backlog_count > 0)
         .map(|stream| stream.backlog_oldest_ns)
         .max()?;
-    // An arrival that fell due within the last few microseconds is no overload.
-    if oldest_ns < 1_000_000 {
+    // Arrivals cluster, and a core can be taken away for a while: what waits at the end is an overload only
+    // where it has waited for a good part of the window.
+    if oldest_ns < 1_000_000.max(window_ns / 100) {
         return None;
     }
     #[allow(clippy::cast_precision_loss)]
@@ -275,6 +313,16 @@ fn failure(
     if outcomes.iter().any(|o| o.cause == StopCause::ErrorLimit) {
         let text = format!("{device}: stopped after {failed_count} failed I/Os (max_errors)");
         return make("error-limit", text, "see the list of errors");
+    }
+    let counted = |o: &ReactorOutcome| o.streams.iter().map(ios_of).sum::<u64>();
+    let signalled = outcomes.iter().any(|o| o.cause >= StopCause::Signal);
+    if failed_count == 0 && !signalled && outcomes.iter().map(counted).sum::<u64>() == 0 {
+        let text = format!("{device}: no I/O completed inside the window: nothing was measured");
+        return make(
+            "no-samples",
+            text,
+            "run longer than one I/O of this device takes",
+        );
     }
     if failed_count > 0 {
         let text = format!("{device}: {failed_count} I/Os failed; they are in no figure");
@@ -352,7 +400,9 @@ fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
 }
 
 fn ios_of(stream: &StreamOutcome) -> u64 {
-    stream.tally.ops.iter().map(|op| op.ios_count).sum()
+    // As everywhere: a flush moves nothing and is no I/O of the pattern.
+    let [read, write, trim, _flush] = &stream.tally.ops;
+    read.ios_count + write.ios_count + trim.ios_count
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -362,6 +412,11 @@ fn streams(
     devices: &[DeviceFacts],
     window_ns: u64,
 ) -> Vec<StreamUse> {
+    let start_ns = outcomes
+        .iter()
+        .map(|o| o.window_start_ns)
+        .min()
+        .unwrap_or(0);
     let mut list: Vec<StreamUse> = outcomes
         .iter()
         .flat_map(|outcome| {
@@ -373,9 +428,12 @@ fn streams(
         .map(|(reactor_index, stream)| {
             let spec = &plan.streams[stream.index as usize];
             let block_bytes = u64::from(devices[spec.device_index as usize].logical_block.bytes());
-            let ops = &stream.tally.ops;
+            let ops = &stream.tally.ops[..Op::Flush as usize];
             let ios_count = ios_of(stream);
             let bytes_count = ops.iter().map(|op| op.blocks_count).sum::<u64>() * block_bytes;
+            let own_ns = stream.ended_ns.map_or(window_ns, |ended| {
+                ended.saturating_sub(start_ns).min(window_ns)
+            });
             let sum_ns: f64 = ops.iter().map(|op| op.sum_ns as f64).sum();
             let max_ns = ops.iter().map(|op| op.max_ns).max();
             StreamUse {
@@ -386,8 +444,8 @@ fn streams(
                 region_blocks: spec.region.blocks,
                 ios_count,
                 bytes_count,
-                iops: per_second(ios_count, window_ns),
-                bytes_per_s: per_second(bytes_count, window_ns),
+                iops: per_second(ios_count, own_ns),
+                bytes_per_s: per_second(bytes_count, own_ns),
                 mean_ns: (ios_count > 0).then(|| sum_ns / ios_count as f64),
                 max_ns: max_ns.filter(|_| ios_count > 0),
             }

@@ -42,12 +42,23 @@ pub enum SessionError {
         /// Why, and what to do.
         why: String,
     },
+    /// Two names of one device.
+    #[error("{device} is the same device as {other}; name it once")]
+    SameDevice {
+        /// The second name.
+        device: String,
+        /// The first.
+        other: String,
+    },
     /// The guard said no.
     #[error(transparent)]
     Guard(#[from] Refusal),
     /// With `--strict`, reads of never-written data are refused.
     #[error("refused by --strict: {0}")]
     NeverWritten(String),
+    /// `--prepare` where nothing is read.
+    #[error("--prepare fills what the job reads, and it reads nothing; leave it out")]
+    NothingToPrepare,
     /// A device could not be filled.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -89,7 +100,10 @@ impl SessionError {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Backend(_) => "device",
-            Self::Sim(_) | Self::WrongBackend { .. } => "usage",
+            Self::Sim(_)
+            | Self::WrongBackend { .. }
+            | Self::SameDevice { .. }
+            | Self::NothingToPrepare => "usage",
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
             Self::Reactor(_) => "reactor",
             Self::Refused { .. } | Self::Guard(_) => "guard",

@@ -16,6 +16,7 @@ use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Devices of one kind, ready to make queues.
@@ -114,6 +115,7 @@ impl Opened {
                 why: "all devices of a job are driven by one backend; make two jobs".to_owned(),
             });
         }
+        named_once(names, sysfs)?;
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names),
             Some(BackendChoice::Sim) => open_sim(names),
@@ -203,6 +205,56 @@ impl Opened {
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null(_))
     }
+}
+
+/// One device under two names would be taken for two: twice the load, half the figures.
+fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
+    let is_path = |name: &&&str| matches!(Named::of(name), Named::Path);
+    let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
+    if paths.len() < 2 {
+        return Ok(());
+    }
+    for (index, one) in paths.iter().enumerate() {
+        let same = paths[..index]
+            .iter()
+            .find(|other| same_device(sysfs, one, other));
+        if let Some(other) = same {
+            return Err(SessionError::SameDevice {
+                device: (*one).to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, one node, or two nodes of the same identity.
+fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
+    let node = |path: &str| {
+        let meta = std::fs::metadata(path).ok()?;
+        let is_file = meta.is_file();
+        Some(if is_file {
+            (true, meta.dev(), meta.ino())
+        } else {
+            (false, 0, meta.rdev())
+        })
+    };
+    if node(one).is_some_and(|id| node(other) == Some(id)) {
+        return true;
+    }
+    let identity = |path: &str| identity_of(sysfs, Path::new(path));
+    // Partitions of one disk share its identity but not their blocks.
+    let whole = |path: &str| is_whole(sysfs, Path::new(path));
+    whole(one)
+        && whole(other)
+        && matches!((identity(one), identity(other)), (Some(a), Some(b)) if a.is_surely(&b))
+}
+
+fn is_whole(sysfs: &Sysfs, path: &Path) -> bool {
+    let Ok(machine) = Machine::read(sysfs) else {
+        return false;
+    };
+    matches!(resolve(&machine, path), Ok(Target::Device(device)) if device.part.is_none())
 }
 
 fn facts_of<D: Device>(devices: &[D]) -> Vec<DeviceFacts> {

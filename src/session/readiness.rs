@@ -6,7 +6,7 @@ use super::leave::permit;
 use super::observer::{Observer, Phase, Snapshot};
 use super::open::Opened;
 use super::prepare::{FileMedium, Fill, Filled, state_folder};
-use super::written::{Share, of_opened};
+use super::written::{SAMPLES_COUNT, of_opened};
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Plan, StepPlan};
 use crate::errno::Errno;
@@ -19,10 +19,17 @@ use std::fs::{File, OpenOptions};
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The observer is told of a fill this often.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Signals are looked for this often.
+const SIGNAL_EVERY: Duration = Duration::from_millis(50);
+/// A disk of 10 ms a read is looked at in half of this.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Warnings of each step, in order: what it reads and was never written.
 ///
@@ -32,6 +39,7 @@ pub fn never_written(
     plan: &Plan,
     opened: &Opened,
     strict: bool,
+    control: &Control,
 ) -> Result<Vec<Vec<Warning>>, SessionError> {
     let facts = opened.facts();
     let mut known: HashMap<(u32, Range<u64>), Option<Warning>> = HashMap::new();
@@ -44,7 +52,7 @@ pub fn never_written(
             };
             let found = known
                 .entry((index, range_bytes.clone()))
-                .or_insert_with(|| look(facts, range_bytes, plan.seed));
+                .or_insert_with(|| look(facts, range_bytes, plan.seed, control));
             warnings.extend(found.clone());
         }
         if let (true, Some(warning)) = (strict, warnings.first()) {
@@ -69,6 +77,9 @@ pub fn prepare(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Warning>, SessionError> {
+    if !reads_anything(plan) {
+        return Err(SessionError::NothingToPrepare);
+    }
     let mut notes = Vec::new();
     for (index, facts) in (0_u32..).zip(&opened.facts()) {
         let Some(range_bytes) = read_range(&plan.steps, index, facts) else {
@@ -123,6 +134,11 @@ fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
     }
 }
 
+fn reads_anything(plan: &Plan) -> bool {
+    let mut streams = plan.steps.iter().flat_map(|step| &step.streams);
+    streams.any(|stream| matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. }))
+}
+
 /// The bytes between the first and the last block that these steps read on a device; `None` where they
 /// read nothing there.
 fn read_range<'a>(
@@ -146,19 +162,56 @@ fn read_range<'a>(
     Some(first * block_bytes..end * block_bytes)
 }
 
-/// One look at one range. A device that cannot be read says so when it is measured.
-fn look(facts: &DeviceFacts, range_bytes: Range<u64>, seed: u64) -> Option<Warning> {
+/// One look at one range. A device that cannot be read says so when it is measured; one that never answers
+/// must not keep the run from its own deadline, so the look has a thread of its own, which is left behind.
+fn look(
+    facts: &DeviceFacts,
+    range_bytes: Range<u64>,
+    seed: u64,
+    control: &Control,
+) -> Option<Warning> {
     if facts.own_scratch {
         return None;
     }
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(&facts.path)
-        .ok()?;
-    let share: Share = of_opened(file, range_bytes, facts.logical_block.bytes(), seed).ok()?;
-    share.warning(&facts.path)
+    let (path, block_bytes) = (facts.path.clone(), facts.logical_block.bytes());
+    let is_late = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let given_up = Arc::clone(&is_late);
+    std::thread::spawn(move || {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_DIRECT);
+        let share = (options.open(path).ok())
+            .and_then(|file| of_opened(file, range_bytes, block_bytes, seed, &given_up).ok());
+        // Nobody listens any more where it came too late.
+        let _ = sender.send(share);
+    });
+    let began = Instant::now();
+    loop {
+        match receiver.recv_timeout(SIGNAL_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {
+                let is_signalled = control.cause() >= StopCause::Signal;
+                if is_signalled || began.elapsed() >= LOOK_LIMIT {
+                    // Later reads would be measured along with the run's own.
+                    is_late.store(true, Ordering::Relaxed);
+                    return Some(not_looked_at(facts));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) | Ok(None) => return None,
+            Ok(Some(share)) => return share.warning(&facts.path),
+        }
+    }
+}
+
+fn not_looked_at(facts: &DeviceFacts) -> Warning {
+    Warning {
+        kind: "never-written-unknown".to_owned(),
+        text: format!(
+            "{}: whether its blocks were ever written is not known: it did not answer {SAMPLES_COUNT} reads in {} s",
+            facts.path,
+            LOOK_LIMIT.as_secs()
+        ),
+        next_step: "see whether something else keeps it busy, and its errors in dmesg".to_owned(),
+    }
 }
 
 fn open_for_filling(facts: &DeviceFacts, path: &Path) -> Result<File, SessionError> {

@@ -8,6 +8,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Blocks of a device that are looked at. With none of them zero, the share that was never written is
 /// below 1.2 % with 95 % confidence.
@@ -159,21 +160,25 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 /// Looks at an opened file or block node: a file by its map, and where the file system has none, as a
-/// device: by samples.
+/// device: by samples, until `given_up` is set.
 ///
 /// # Errors
-/// The errno of the first read that failed.
+/// The errno of the first read that failed; `ECANCELED` when given up.
 pub fn of_opened(
     file: File,
     range_bytes: Range<u64>,
     logical_block_bytes: u32,
     seed: u64,
+    given_up: &AtomicBool,
 ) -> Result<Share, Errno> {
     let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
     if is_file && let Ok(share) = of_file(&file, range_bytes.clone()) {
         return Ok(share);
     }
-    let content = FileContent::new(file)?;
+    let content = Stoppable {
+        content: FileContent::new(file)?,
+        given_up,
+    };
     of_samples(
         &content,
         range_bytes,
@@ -181,6 +186,25 @@ pub fn of_opened(
         seed,
         SAMPLES_COUNT,
     )
+}
+
+/// Content that nobody waits for any more once `given_up` is set.
+struct Stoppable<'a> {
+    content: FileContent,
+    given_up: &'a AtomicBool,
+}
+
+impl ReadAt for Stoppable<'_> {
+    fn size_bytes(&self) -> u64 {
+        self.content.size_bytes()
+    }
+
+    fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(Errno(libc::ECANCELED));
+        }
+        self.content.read_at(offset_bytes, buffer)
+    }
 }
 
 /// Samples a device's range: one block at a random place in each of `samples_count` equal pieces, so that

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cpu;
 pub mod ioctl;
 mod mapping;
+pub mod perf;
 pub mod ring;
 mod ring_kinds;
 pub mod slots;

@@ -54,6 +54,9 @@ pub struct SlotRingSpec {
     pub slots_count: u32,
     /// Buffer of each.
     pub slot_bytes: u32,
+    /// Hands discards to a worker at once. The kernel tries a discard without waiting first, which drivers
+    /// without a request queue (zram, dm, md) refuse for good with EOPNOTSUPP.
+    pub discard_by_worker: bool,
     /// Polls for completions (IOPOLL); the file must be opened `O_DIRECT` on a queue that polls.
     pub polled: bool,
 }
@@ -91,6 +94,7 @@ pub struct SlotRing {
     write_op: u8,
     fd: i32,
     sqe_flags: u8,
+    discard_flags: u8,
     registered: Registered,
     /// Keeps the descriptor alive.
     _file: Arc<File>,
@@ -150,6 +154,11 @@ impl SlotRing {
                 0
             } else {
                 file.as_raw_fd()
+            },
+            discard_flags: if spec.discard_by_worker {
+                k::IOSQE_ASYNC
+            } else {
+                0
             },
             sqe_flags: if file_registered.is_ok() {
                 k::IOSQE_FIXED_FILE
@@ -285,6 +294,7 @@ impl SlotRing {
                 off: u64::from(k::BLOCK_URING_CMD_DISCARD),
                 addr: offset_bytes,
                 addr3: length_bytes,
+                flags: base.flags | self.discard_flags,
                 ..base
             },
             Request::Datasync => k::Sqe {

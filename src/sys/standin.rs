@@ -43,18 +43,56 @@ const PANIC_CODE: i32 = 101;
 /// The child, for the signal handler.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
+/// The child ended without reporting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Died {
+    /// A signal ended it: a crash, or SIGKILL (perhaps for want of memory).
+    #[error("the process that measures was ended by signal {0}")]
+    Signal(i32),
+    /// It exited by itself, or cannot be found.
+    #[error("the process that measures ended with code {0} and without a result")]
+    Code(i32),
+}
+
+impl Died {
+    /// The exit code, as the shell has it.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Signal(signal) => SIGNAL_CODE + signal,
+            Self::Code(code) => code,
+        }
+    }
+
+    /// Whether one of the signals that ask for an end was not answered in time.
+    #[must_use]
+    pub const fn is_interrupt(self) -> bool {
+        matches!(
+            self,
+            Self::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGHUP)
+        )
+    }
+}
+
 /// Runs `work` in a child process and gives its result as the exit code of this one. In the child it
 /// never returns. Call it before any thread is started; where the process has threads already, or cannot
 /// fork, `work` runs right here.
-pub fn run(work: impl FnOnce() -> u8) -> u8 {
+///
+/// In the child the signals that ask for an end wait until [`release_signals`]: none is lost, and none ends
+/// the process before there is somebody to answer it.
+///
+/// # Errors
+/// [`Died`] where the child left no word.
+pub fn run(work: impl FnOnce() -> u8) -> Result<u8, Died> {
     let single = std::fs::read_dir(crate::sysfs::Sysfs::host().proc("self/task"))
         .is_ok_and(|threads| threads.count() == 1);
     if !single {
-        return work();
+        return Ok(work());
     }
     let Ok((reader, writer)) = pipe() else {
-        return work();
+        return Ok(work());
     };
+    mask_signals(libc::SIG_BLOCK);
     // SAFETY: there is one thread (counted above), so the child inherits no lock held by another.
     match unsafe { libc::fork() } {
         0 => {
@@ -65,7 +103,27 @@ pub fn run(work: impl FnOnce() -> u8) -> u8 {
             drop(writer);
             parent(pid, reader)
         }
-        _ => work(),
+        _ => {
+            release_signals();
+            Ok(work())
+        }
+    }
+}
+
+/// Lets the signals that ask for an end come, those that wait included. For when handlers are in place.
+pub fn release_signals() {
+    mask_signals(libc::SIG_UNBLOCK);
+}
+
+fn mask_signals(how: libc::c_int) {
+    // SAFETY: the set is plain data, live and initialised by sigemptyset; the mask is this thread's own.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut());
     }
 }
 
@@ -108,20 +166,25 @@ fn child(work: impl FnOnce() -> u8, writer: OwnedFd) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-fn parent(pid: libc::pid_t, reader: OwnedFd) -> u8 {
+fn parent(pid: libc::pid_t, reader: OwnedFd) -> Result<u8, Died> {
     CHILD.store(pid, Ordering::Relaxed);
     for signal in FORWARDED {
         forward(signal);
     }
+    release_signals();
     let code = match reported(reader) {
         Some(code) => {
             reap(pid, REAP);
             code
         }
         // The child is gone without a word, or going: it has no more descriptors.
-        None => reap(pid, Duration::MAX).unwrap_or(PANIC_CODE),
+        None => {
+            let died = reap(pid, Duration::MAX).unwrap_or(Died::Code(PANIC_CODE));
+            // A panic in `work` is caught and reported; only `_exit` elsewhere comes here with a code.
+            return Err(died);
+        }
     };
-    u8::try_from(code).unwrap_or(u8::MAX)
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
 /// The child's word; `None` where its end of the pipe closed without one.
@@ -133,8 +196,8 @@ fn reported(reader: OwnedFd) -> Option<i32> {
     Some(i32::from_ne_bytes(code))
 }
 
-/// Waits for the child up to `limit`. Its exit code, or 128 and the signal that ended it.
-fn reap(pid: libc::pid_t, limit: Duration) -> Option<i32> {
+/// Waits for the child up to `limit`, and tells how it ended.
+fn reap(pid: libc::pid_t, limit: Duration) -> Option<Died> {
     let start = Instant::now();
     loop {
         let mut status = 0;
@@ -143,9 +206,9 @@ fn reap(pid: libc::pid_t, limit: Duration) -> Option<i32> {
         if reaped == pid {
             CHILD.store(0, Ordering::Relaxed);
             return Some(if libc::WIFEXITED(status) {
-                libc::WEXITSTATUS(status)
+                Died::Code(libc::WEXITSTATUS(status))
             } else {
-                SIGNAL_CODE + libc::WTERMSIG(status)
+                Died::Signal(libc::WTERMSIG(status))
             });
         }
         let interrupted = reaped < 0 && last_errno() == Errno(libc::EINTR);
@@ -189,7 +252,7 @@ mod tests {
             ran_in = std::process::id();
             7
         });
-        assert_eq!((code, ran_in), (7, me));
+        assert_eq!((code, ran_in), (Ok(7), me));
     }
 
     #[test]

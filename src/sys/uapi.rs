@@ -157,6 +157,7 @@ pub const IORING_OP_WRITE: u8 = 23;
 pub const IORING_OP_URING_CMD: u8 = 46;
 
 pub const IOSQE_FIXED_FILE: u8 = 1 << 0;
+pub const IOSQE_ASYNC: u8 = 1 << 4;
 pub const IORING_FSYNC_DATASYNC: u32 = 1 << 0;
 
 /// `_IO(0x12, 0)`, include/uapi/linux/blkdev.h, since 6.12.

@@ -21,6 +21,8 @@ pub struct BlockQueue {
     pub polls: Option<bool>,
     /// Largest discard; 0 where the device has none.
     pub discard_max: Option<Bytes>,
+    /// Whether the driver has a request queue (`mq`); bio-based ones (zram, dm, md) have none.
+    pub has_requests: bool,
     /// Whether the kernel will not let it be written.
     pub read_only: Option<bool>,
     /// Model, vendor in front where there is one.
@@ -51,6 +53,7 @@ impl BlockQueue {
             rotational: flag(queue.join("rotational"))?,
             polls: flag(queue.join("io_poll"))?,
             discard_max: number(&queue.join("discard_max_bytes"))?.map(Bytes),
+            has_requests: whole.join("mq").is_dir(),
             read_only: flag(whole.join("ro"))?,
             model: match (vendor, model) {
                 // SCSI calls every SATA drive's vendor "ATA": the model alone says more.

@@ -2,8 +2,17 @@
 //! `scripts/test` with `LANEMARK_LAB=1`; otherwise each test says that it was skipped.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../run/common.rs"]
+mod common;
 mod guard;
+#[path = "../run/invariants.rs"]
+mod invariants;
+mod positions;
+mod recorded;
+mod runs;
 #[path = "../skipped.rs"]
 mod skipped;
+#[path = "../statistics.rs"]
+mod statistics;
 mod support;
 mod uring;

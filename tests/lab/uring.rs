@@ -214,7 +214,8 @@ fn a_run_on_a_device_that_never_answers_ends_in_time() {
     let step = &record["steps"][0];
     assert_eq!(done.status.code(), Some(1), "{record}");
     assert_eq!(step["abandoned_count"], 192, "{step}");
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    // Runtime, grace and ramp, and the look for never-written blocks, which gives up after 5 s.
+    assert!(took < Duration::from_secs(12), "{took:?}");
     // The device answers at last, and the process left behind can end.
     drop(stuck.throttle);
     std::thread::sleep(Duration::from_secs(1));

@@ -1,7 +1,8 @@
 //! Runs the binary and reads what it says.
 
+use crate::invariants;
 use lanemark::record::Record;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The binary with these words; quiet on stderr but for errors.
 pub fn lanemark(words: &str) -> Command {
@@ -26,12 +27,15 @@ impl Ran {
         }
     }
 
-    /// stdout as one strict JSON document that reads as a record and writes back the same.
+    /// stdout as one strict JSON document that reads as a record, writes back the same and contradicts
+    /// itself nowhere.
+    #[track_caller]
     pub fn record(&self) -> Record {
         let value: serde_json::Value = serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in:\n{}\n{}", self.stdout, self.stderr));
         let record: Record = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(serde_json::to_value(&record).unwrap(), value);
+        invariants::check(&record);
         record
     }
 }
@@ -51,4 +55,22 @@ pub fn run_json(words: &str) -> (Ran, Record) {
         "the exit code and the record disagree"
     );
     (ran, record)
+}
+
+/// Starts a run with JSON on stdout.
+pub fn start(words: &str) -> Child {
+    lanemark(&format!("{words} --format json --progress none"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Sends a signal by its name.
+pub fn send(child: &Child, signal: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", signal, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
 }

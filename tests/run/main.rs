@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod invariants;
 mod outcomes;
 mod quick;
 mod signals;

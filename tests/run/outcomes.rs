@@ -205,3 +205,63 @@ fn a_cpu_that_may_not_be_used_is_one_clear_error() {
     let default = pinned("run --device null --runtime 100ms --format json --progress none");
     assert_eq!(default.record().steps[0].reactors[0].cpu, Some(*last));
 }
+
+#[test]
+fn what_is_in_flight_is_counted_to_the_edges_of_the_window() {
+    for depth in [1, 128] {
+        let words = format!("run --device null --runtime 10ms --iodepth {depth} --stamp exact");
+        let (_, record) = run_json(&words);
+        let step = &record.steps[0];
+        let in_flight = step.depth.in_flight_mean;
+        assert!(
+            (in_flight / f64::from(depth) - 1.0).abs() < 1e-3,
+            "{in_flight} of {depth}"
+        );
+        assert!(step.reactors[0].busy_ratio.unwrap() <= 1.0);
+        assert!(
+            step.warnings
+                .iter()
+                .all(|warning| warning.kind != "littles-law")
+        );
+    }
+}
+
+#[test]
+fn one_file_under_two_names_is_not_two_devices() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, link) = (dir.path().join("a"), dir.path().join("b"));
+    std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+    std::fs::hard_link(&file, &link).unwrap();
+    let words = format!(
+        "run --device {} --device {} --number_ios 10",
+        file.display(),
+        link.display()
+    );
+    let (ran, _) = run_json(&words);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("same device"), "{}", ran.stderr);
+}
+
+#[test]
+fn too_much_memory_is_an_error_and_not_the_end() {
+    let (ran, record) = run_json("run --device null --bs 1G --iodepth 4096 --runtime 10ms");
+    assert_ne!(ran.code, 0);
+    assert!(record.error.unwrap().text.contains("ENOMEM"));
+}
+
+#[test]
+fn a_job_file_is_not_replaced_by_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    std::fs::write(&job, "device: sim\nsteps:\n  - rw: randread\n").unwrap();
+    let (ran, _) = run_json(&format!("run {0} -o {0}", job.display()));
+    assert_eq!(ran.code, 2);
+    assert!(std::fs::read_to_string(&job).unwrap().starts_with("device"));
+}
+
+#[test]
+fn filling_what_nothing_reads_is_refused() {
+    let (ran, _) = run_json("run --device sim --rw randwrite --prepare");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--prepare"), "{}", ran.stderr);
+}

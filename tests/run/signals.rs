@@ -1,25 +1,8 @@
 //! Signals: the run ends, what was measured is kept and is true.
 
-use crate::common::{Ran, lanemark};
+use crate::common::{Ran, send, start};
 use lanemark::record::Outcome;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-fn start(words: &str) -> Child {
-    lanemark(&format!("{words} --format json --progress none"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-fn send(child: &Child, signal: &str) {
-    let sent = Command::new("kill")
-        .args(["-s", signal, &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(sent.success());
-}
 
 #[test]
 fn a_signal_ends_the_run_with_true_rates() {
@@ -58,4 +41,34 @@ fn a_second_signal_stops_at_once() {
     let ran = Ran::of(&child.wait_with_output().unwrap());
     assert!(asked.elapsed() < Duration::from_secs(4));
     assert_eq!(ran.code, 130, "{}", ran.stderr);
+}
+
+#[test]
+fn a_signal_at_any_moment_leaves_strict_json() {
+    for delay_ms in [0, 1, 3, 6, 10, 15, 20, 30, 50, 90, 140] {
+        let child = start("run --device null --iodepth 8 --runtime 60s");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        send(&child, "HUP");
+        let ran = Ran::of(&child.wait_with_output().unwrap());
+        // Before the program is there to hear it, the signal ends it as it would any other.
+        if ran.code == -1 && delay_ms <= 6 {
+            continue;
+        }
+        assert_eq!(ran.code, 130, "after {delay_ms} ms: {}", ran.stderr);
+        ran.record();
+    }
+}
+
+#[test]
+fn a_process_that_dies_is_reported_in_its_place() {
+    let child = start("run --device null --runtime 60s");
+    std::thread::sleep(Duration::from_millis(1000));
+    let killed = std::process::Command::new("pkill")
+        .args(["-KILL", "-P", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let ran = Ran::of(&child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 1);
+    assert!(ran.record().error.unwrap().text.contains("signal 9"));
 }

@@ -269,3 +269,80 @@ fn a_rated_run_agrees_with_itself() {
         assert!(step.warnings.is_empty(), "{:?}", step.warnings);
     }
 }
+
+#[test]
+fn a_run_that_counted_nothing_is_a_failure() {
+    let (ran, record) = run_json("run --device sim:latency=100us --runtime 50us --ramp_time 0s");
+    assert_eq!(ran.code, 1);
+    assert_eq!(record.steps[0].error.as_ref().unwrap().kind, "no-samples");
+}
+
+#[test]
+fn a_ramp_before_an_amount_is_refused() {
+    for amount in ["--number_ios 100", "--io_size 1M", "--passes 1 --size 1M"] {
+        let (ran, _) = run_json(&format!("run --device sim {amount} --ramp_time 1s"));
+        assert_eq!(ran.code, 2, "{amount}");
+        assert!(ran.stderr.contains("ramp_time"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn flushes_are_no_ios_of_a_stream_or_a_reactor() {
+    let (_, record) =
+        run_json("run --device null --rw randwrite --fsync 3 --number_ios 999 --ramp_time 0s");
+    let step = &record.steps[0];
+    assert_eq!(step.flush.as_ref().unwrap().ios_count, 333);
+    assert_eq!(
+        (step.streams[0].ios_count, step.reactors[0].ios_count),
+        (999, 999)
+    );
+}
+
+#[test]
+fn streams_that_end_apart_are_named_and_have_their_own_rate() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    let streams = "[{ iodepth: 1, number_ios: 300 }, { iodepth: 4, number_ios: 300 }]";
+    std::fs::write(
+        &job,
+        format!("device: sim\nsteps:\n  - streams: {streams}\n"),
+    )
+    .unwrap();
+    let (_, record) = run_json(&format!("run {}", job.display()));
+    let step = &record.steps[0];
+    assert!(
+        step.warnings
+            .iter()
+            .any(|warning| warning.kind == "uneven-end"),
+        "{:?}",
+        step.warnings
+    );
+    assert!(
+        (step.streams[0].iops - 10_000.0).abs() < 1.0,
+        "{}",
+        step.streams[0].iops
+    );
+    assert!(
+        (step.streams[1].iops - 40_000.0).abs() < 1.0,
+        "{}",
+        step.streams[1].iops
+    );
+}
+
+#[test]
+fn a_closed_loop_is_in_no_scheduled_latency() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.yaml");
+    let streams = "[{ iodepth: 1, rate_iops: 100 }, { iodepth: 4 }]";
+    std::fs::write(
+        &job,
+        format!(
+            "device: sim\nsteps:\n  - runtime: 1s\n    ramp_time: 0s\n    streams: {streams}\n"
+        ),
+    )
+    .unwrap();
+    let (_, record) = run_json(&format!("run {}", job.display()));
+    let read = record.steps[0].read.as_ref().unwrap();
+    assert_eq!(read.ios_count, 40_000 + 100);
+    assert!((read.scheduled_latency_ns.as_ref().unwrap().mean - 100_000.0).abs() < 1.0);
+}

@@ -11,6 +11,8 @@ mod report_output;
 mod report_text;
 #[path = "../skipped.rs"]
 mod skipped;
+#[path = "../statistics.rs"]
+mod statistics;
 mod uring_file;
 mod workload_common;
 mod workload_filler;

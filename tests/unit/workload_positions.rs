@@ -1,6 +1,7 @@
 //! Where random I/Os go: every place that fits, in the frequencies of the distribution.
 
-use crate::workload_common::{chi_square, chi_square_limit, random, random_reads};
+use crate::statistics::{chi_square, chi_square_limit};
+use crate::workload_common::{random, random_reads};
 use lanemark::workload::{Distribution, Generator, Region, SizeShare, StreamSpec, Zone};
 use std::collections::HashMap;
 

@@ -90,7 +90,7 @@ impl Device for SimDevice {
             slots_count: spec.slots_count,
             batch: spec.batch,
             slot_bytes,
-            buffers: vec![0; slots * slot_bytes],
+            buffers: super::memory_buffers(spec, &self.facts.path)?,
         })
     }
 }

@@ -58,6 +58,9 @@ pub struct SimError {
     pub why: String,
 }
 
+/// More at once than any queue holds.
+const MOST_SERVERS_COUNT: u32 = 1 << 20;
+
 const KEYS: &str = "latency, write_latency, parallelism, cap_iops, cap_bytes_per_s, capacity, block, \
                     errors, stuck_after, gone_after, stall, seed";
 
@@ -100,7 +103,7 @@ impl SimSpec {
         match key {
             "latency" => self.latency = latency(value)?,
             "write_latency" => self.write_latency = Some(latency(value)?),
-            "parallelism" => self.parallelism = positive(value)?,
+            "parallelism" => self.parallelism = parallelism(value)?,
             "cap_iops" => self.cap_iops = Some(positive(value)?),
             "cap_bytes_per_s" => self.cap_bytes_per_s = Some(bytes(value)?),
             "capacity" => self.capacity_bytes = bytes(value)?,
@@ -133,14 +136,32 @@ fn duration_ns(text: &str) -> Result<u64, SimError> {
 fn latency(text: &str) -> Result<LatencyModel, SimError> {
     let Some((low, high)) = text.split_once("..") else {
         return Ok(LatencyModel::Fixed {
-            ns: duration_ns(text)?,
+            ns: service_ns(text)?,
         });
     };
-    let (low_ns, high_ns) = (duration_ns(low)?, duration_ns(high)?);
+    let (low_ns, high_ns) = (service_ns(low)?, service_ns(high)?);
     if low_ns > high_ns {
         return Err(error(text, "the lower bound comes first"));
     }
     Ok(LatencyModel::Uniform { low_ns, high_ns })
+}
+
+/// In virtual time nothing but service moves the clock: without any, a run would never end.
+fn service_ns(text: &str) -> Result<u64, SimError> {
+    match duration_ns(text)? {
+        0 => Err(error(text, "an I/O takes at least 1ns")),
+        ns => Ok(ns),
+    }
+}
+
+fn parallelism(text: &str) -> Result<u32, SimError> {
+    match positive::<u32>(text)? {
+        servers if servers <= MOST_SERVERS_COUNT => Ok(servers),
+        _ => Err(error(
+            text,
+            format!("at most {MOST_SERVERS_COUNT} at once are simulated"),
+        )),
+    }
 }
 
 /// `1s+100ms`: when and how long.
@@ -195,6 +216,8 @@ mod tests {
     #[test]
     fn wrong_keys_and_values_are_named() {
         for text in [
+            "latency=0s",
+            "parallelism=4294967295",
             "latncy=1us",
             "latency",
             "latency=5",

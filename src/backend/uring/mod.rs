@@ -40,6 +40,8 @@ pub struct UringDevice {
     file: Arc<File>,
     sysfs: Sysfs,
     writes: bool,
+    /// The driver has a request queue (blk-mq); without one it cannot be asked not to wait.
+    has_requests: bool,
     /// Whether queues poll, or why not.
     polled: Result<(), String>,
     /// What the queues found; written when one is opened or closed, never while it runs.
@@ -80,6 +82,7 @@ impl UringDevice {
             file,
             sysfs: sysfs.clone(),
             writes: options.writes,
+            has_requests: opened.has_requests,
             polled,
             notes: Notes::default(),
         })
@@ -136,6 +139,7 @@ impl Device for UringDevice {
             SlotRingSpec {
                 slots_count: spec.slots_count,
                 slot_bytes: spec.slot_bytes,
+                discard_by_worker: !self.has_requests,
                 polled: self.polled.is_ok(),
             },
         )

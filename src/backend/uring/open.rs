@@ -18,6 +18,8 @@ pub(super) struct Opened {
     pub(super) facts: DeviceFacts,
     /// Whether the block queue has poll support; `None` where there is no block queue or no word.
     pub(super) queue_polls: Option<bool>,
+    /// See [`BlockQueue::has_requests`].
+    pub(super) has_requests: bool,
 }
 
 pub(super) fn open(sysfs: &Sysfs, path: &Path, writes: bool) -> Result<Opened, BackendError> {
@@ -98,6 +100,7 @@ fn block_device(
         file,
         facts,
         queue_polls: queue.polls,
+        has_requests: queue.has_requests,
     })
 }
 
@@ -135,6 +138,7 @@ fn regular_file(path: String, file: File) -> Result<Opened, BackendError> {
         file,
         facts,
         queue_polls: None,
+        has_requests: true,
     })
 }
 

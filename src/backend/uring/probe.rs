@@ -63,6 +63,7 @@ fn trial(
     polled: bool,
 ) -> Result<Status, String> {
     let spec = SlotRingSpec {
+        discard_by_worker: false,
         slots_count: 1,
         slot_bytes,
         polled,

@@ -1,6 +1,7 @@
 //! Never-written data and filling, through the program, on loop devices and zram.
 
-use super::bench::{Bench, Loop, lab, run};
+use super::bench::{Bench, Loop, run};
+use crate::support::lab;
 use lanemark::record::{Record, Warning};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -176,4 +177,30 @@ fn writes_mixes_trims_and_flushes_run_with_consent() {
     }
     let record = measured(&format!("run {consent} --rw randwrite --fsync 8"));
     assert_eq!(record.steps[0].flush.as_ref().unwrap().ios_count, 8);
+}
+
+#[test]
+fn the_result_does_not_replace_the_file_behind_the_device() {
+    let Some(_lab) = lab() else { return };
+    let bench = Bench::new();
+    let image = bench.file("image");
+    let device = Loop::on(&image);
+    let words = format!("run --device {} {QUICK} -o {image}", device.path);
+    let output = lanemark(&words).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::metadata(&image).unwrap().len(), 64 << 20);
+}
+
+#[test]
+fn one_device_by_two_nodes_is_not_two_devices() {
+    let Some(_lab) = lab() else { return };
+    let bench = Bench::on_disk();
+    let device = Loop::on(&bench.file("a"));
+    let (node, number) = (
+        bench.path("node"),
+        device.name.trim_start_matches("loop").to_owned(),
+    );
+    run("mknod", &[&node, "b", "7", &number]);
+    let words = format!("run --device {} --device {node} {QUICK}", device.path);
+    assert_eq!(lanemark(&words).output().unwrap().status.code(), Some(2));
 }

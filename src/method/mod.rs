@@ -1,0 +1,3 @@
+//! What is built from runs.
+
+pub mod calibrate;
