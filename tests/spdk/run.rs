@@ -149,9 +149,9 @@ fn latency_follows_a_device_of_known_delay() {
     let load: f64 = text.split_whitespace().next().unwrap().parse().unwrap();
     // Target and run take two CPUs' time themselves.
     if load > 4.0 {
-        eprintln!(
-            "SKIPPED: other work on this machine (load {load}) spoils medians of a delay: {seen:?}"
-        );
+        crate::skipped::skipped(&format!(
+            "other work on this machine (load {load}) spoils medians of a delay: {seen:?}"
+        ));
         return;
     }
     panic!("slope and medians: {seen:?}");
