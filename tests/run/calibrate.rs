@@ -27,7 +27,9 @@ fn every_stage_has_a_price() {
     let stages = found["stages"].as_array().unwrap();
     for stage in stages {
         let ns = |key: &str| stage[key].as_f64().unwrap();
-        assert!(ns("min_ns_per_io") > 0.0, "{stage}");
+        // Submit and reap are differences of two readings: on a busy machine one may come out as nothing.
+        let is_difference = stage["stage"].as_str().unwrap().contains("at a time");
+        assert!(ns("min_ns_per_io") > 0.0 || is_difference, "{stage}");
         assert!(ns("min_ns_per_io") <= ns("ns_per_io"), "{stage}");
         assert!(ns("ns_per_io") <= ns("max_ns_per_io"), "{stage}");
     }
