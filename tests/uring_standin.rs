@@ -7,7 +7,7 @@
     missing_docs
 )]
 
-#[path = "skipped.rs"]
+#[path = "shared/skipped.rs"]
 mod skipped;
 #[path = "lab/support.rs"]
 mod support;

