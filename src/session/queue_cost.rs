@@ -135,7 +135,7 @@ fn price<D: Device>(
 
 #[allow(clippy::cast_precision_loss)]
 fn cost<D: Device>(clock: &MachineClock, spans: &Spans, cpu_ns: u64) -> QueueCost {
-    let median_ns = |spans: &LatencyHistogram| spans.percentile_ns(50.0).unwrap_or(0);
+    let median_ns = |spans: &LatencyHistogram| spans.percentile_ns(5_000).unwrap_or(0);
     let submit_ns = median_ns(&spans.submit) * spans.submit.count();
     let reap_ns = if D::Queue::SLEEPS {
         cpu_ns.saturating_sub(submit_ns)
