@@ -148,7 +148,7 @@ impl Device for UringDevice {
             self.notes.add(line);
         }
         Ok(UringQueue::new(
-            ring,
+            (ring, Arc::clone(&self.file)),
             spec,
             &self.facts,
             self.writes && spec.writes,

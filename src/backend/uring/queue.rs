@@ -3,9 +3,12 @@
 use crate::backend::{Batch, Closed, DeviceFacts, Full, Gone, Queue, QueueSpec, Sink, Wait};
 use crate::errno::Errno;
 use crate::request::{Io, Op, Slot, Status};
+use crate::sys::ioctl;
 use crate::sys::slots::{Request, SlotRing};
 use crate::sys::workers::{thread_id, worker_time};
 use crate::sysfs::Sysfs;
+use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Notes;
@@ -21,6 +24,8 @@ pub struct UringQueue {
     ring: SlotRing,
     batch: Batch,
     rules: Rules,
+    /// The device itself, to be asked whether it is still there.
+    file: Arc<File>,
     /// I/Os that this queue itself refused, to be reported by the next poll.
     refused: Vec<(Slot, Errno)>,
     /// What the next poll of refusals takes from; the two swap places.
@@ -74,7 +79,7 @@ impl Rules {
 
 impl UringQueue {
     pub(super) fn new(
-        ring: SlotRing,
+        (ring, file): (SlotRing, Arc<File>),
         spec: QueueSpec,
         facts: &DeviceFacts,
         writes: bool,
@@ -91,6 +96,7 @@ impl UringQueue {
                 writes,
                 trim: facts.trim.is_ok(),
             },
+            file,
             refused: Vec::with_capacity(places),
             refused_before: Vec::with_capacity(places),
             at_close,
@@ -132,6 +138,22 @@ impl UringQueue {
         }
         count
     }
+}
+
+/// Whether a failed I/O says that the device is gone. A removed block device says so by its size alone:
+/// the kernel sets it to nothing (block/genhd.c, `__blk_mark_disk_dead`), so that reads find the end of
+/// the device (0 bytes moved) and writes no room (ENOSPC, block/fops.c). A file's size is its own affair.
+#[cold]
+fn gone_by(status: Status, file: &File) -> Option<Gone> {
+    if status.is_gone() {
+        return Some(Gone(status));
+    }
+    let at_the_end = matches!(
+        status,
+        Status::Short { got_bytes: 0 } | Status::Errno(Errno(libc::ENOSPC))
+    );
+    let is_nothing = at_the_end && ioctl::block_capacity_bytes(file) == Ok(0);
+    is_nothing.then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
 }
 
 /// What a failed enter means: nothing to worry about, or the end.
@@ -193,13 +215,14 @@ impl Queue for UringQueue {
             ring,
             batch,
             rules,
+            file,
             refused,
             ..
         } = self;
         let mut gone = None;
         let drained = ring.drain(batch.complete_max, |slot, status, buffer| {
-            if !status.is_ok() && status.is_gone() {
-                gone = Some(Gone(status));
+            if !status.is_ok() && gone.is_none() {
+                gone = gone_by(status, file);
             }
             let request = rules.request(sink.complete(slot, status, buffer)?);
             request
