@@ -226,7 +226,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     #[inline]
     fn after_pass(&mut self, worked: bool, found: bool, in_flight: u64) {
         let stamp_serves = !Q::SLEEPS && found && self.worked_before && self.account.exact;
-        let end = if stamp_serves {
+        // The last completion of a quota ends the window: nothing is in flight after it.
+        let end = if stamp_serves || (found && self.is_over()) {
             self.account.last_completion
         } else {
             self.account.clock.now()
@@ -344,7 +345,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if cause != StopCause::None || self.gone.is_some() {
             return self.stop_early(cause);
         }
-        if self.account.in_flight == 0 && self.streams.iter().all(|stream| stream.exhausted) {
+        if self.is_over() {
             self.account.end_window(self.account.last_completion);
             return true;
         }
@@ -354,6 +355,12 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             return true;
         }
         false
+    }
+
+    /// Every stream has met its quota, and nothing is in flight.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.account.in_flight == 0 && self.streams.iter().all(|stream| stream.exhausted)
     }
 
     fn drained(&mut self) -> bool {
