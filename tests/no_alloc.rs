@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)]
 
-#[path = "skipped.rs"]
+#[path = "shared/skipped.rs"]
 mod skipped;
 
 use lanemark::backend::uring::{UringDevice, UringOptions};

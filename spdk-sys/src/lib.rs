@@ -70,11 +70,14 @@ mod tests {
             ),
             (1 << 28, 1 << 26)
         );
-        assert!(
-            SPDK_LOG_ERROR < SPDK_LOG_WARN
-                && SPDK_LOG_WARN < SPDK_LOG_NOTICE
-                && SPDK_LOG_INFO < SPDK_LOG_DEBUG
-        );
+        let levels = [
+            SPDK_LOG_ERROR,
+            SPDK_LOG_WARN,
+            SPDK_LOG_NOTICE,
+            SPDK_LOG_INFO,
+            SPDK_LOG_DEBUG,
+        ];
+        assert_eq!(levels, [0, 1, 2, 3, 4]); // what src/spdk/log.rs matches on
     }
 
     #[test]

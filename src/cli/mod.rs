@@ -45,7 +45,7 @@ fn verb(verb: Verb) -> Exit {
         // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, args.output.as_deref(), died),
+            Err(died) => run::died(args.format, died),
         },
         Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
@@ -54,10 +54,8 @@ fn verb(verb: Verb) -> Exit {
                 standin::release_signals();
                 calibrated(&args).code()
             };
-            standin::run(work).map_or_else(
-                |died| run::died(args.format.into(), None, died),
-                Exit::of_code,
-            )
+            standin::run(work)
+                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
         }
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,

@@ -73,27 +73,30 @@ pub fn run(args: &RunArgs) -> Exit {
         Ok(output) => output,
         Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
+    // Before anything that takes time: until then a signal waits.
+    let control = Arc::new(Control::default());
+    let job = signals::listen(&control)
+        .map_err(RunError::from)
+        .and_then(|()| judged_job(args, &output, &sysfs));
+    let job = match job {
+        Ok(job) => job,
+        // Not known yet whether it is what is measured: nothing is written there, not even to say so.
+        Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
+    };
     let mut observer = progress::on_stderr(args.progress);
-    let done = measure(args, &output, &sysfs, observer.as_mut());
+    let done = measure(args, &job, control, &sysfs, observer.as_mut());
     // Progress leaves its line before anything else is said.
     drop(observer);
     match done {
         Ok(Done::Record(record)) => hand_over(&record, output, args.format),
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
-        Err(error) => {
-            // What is measured is never written to, not even to say so.
-            let unsafe_output = matches!(
-                error,
-                RunError::OutputIsDevice(_) | RunError::OutputIsJob(_) | RunError::OutputInUse(..)
-            );
-            let output = (!unsafe_output).then_some(output);
-            refuse(output, args.format, &sysfs, error.failure())
-        }
+        Err(error) => refuse(Some(output), args.format, &sysfs, error.failure()),
     }
 }
 
-/// The process that measured left no word: tells so in its place.
-pub fn died(format: Format, output: Option<&Path>, died: Died) -> Exit {
+/// The process that measured left no word: tells so in its place. It may have died before it had judged the
+/// file of `-o`, so the record goes to stdout.
+pub fn died(format: Format, died: Died) -> Exit {
     let exit = if died.is_interrupt() {
         Exit::Interrupted
     } else {
@@ -106,8 +109,7 @@ pub fn died(format: Format, output: Option<&Path>, died: Died) -> Exit {
             .to_owned(),
         exit_code: exit.code(),
     };
-    let output = Output::open(output).ok();
-    refuse(output, format, &Sysfs::host(), failure)
+    refuse(None, format, &Sysfs::host(), failure)
 }
 
 fn hand_over(record: &Record, output: Output, format: Format) -> Exit {
@@ -132,15 +134,11 @@ enum Done {
     Plan(Box<Plan>),
 }
 
-fn measure(
-    args: &RunArgs,
-    output: &Output,
-    sysfs: &Sysfs,
-    observer: &mut dyn Observer,
-) -> Result<Done, RunError> {
-    // Before anything that takes time: until then a signal waits.
-    let control = Arc::new(Control::default());
-    signals::listen(&control)?;
+/// The job, once it is known that the result goes into nothing that it reads or measures.
+fn judged_job(args: &RunArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, RunError> {
+    if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
+        return Err(RunError::OutputIsJob(path.display().to_string()));
+    }
     let file = match &args.job {
         Some(path) => Some(Job::load(path)?),
         None => quick::job(args)?,
@@ -153,9 +151,6 @@ fn measure(
     if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
         return Err(RunError::OutputIsDevice((*name).to_owned()));
     }
-    if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
-        return Err(RunError::OutputIsJob(path.display().to_string()));
-    }
     if let Some(path) = &args.output
         && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
     {
@@ -164,6 +159,17 @@ fn measure(
             used.clone(),
         ));
     }
+    Ok(job)
+}
+
+fn measure(
+    args: &RunArgs,
+    job: &Job,
+    control: Arc<Control>,
+    sysfs: &Sysfs,
+    observer: &mut dyn Observer,
+) -> Result<Done, RunError> {
+    let names = job.device_names()?;
     let choice = job.backend_choice()?;
     let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
     let mut setup = Setup {
@@ -172,7 +178,7 @@ fn measure(
         dry_run: args.dry_run,
     };
     let mut opened = Opened::open(&names, choice, sysfs, &mut setup)?;
-    let plan = plan(&job, &opened.facts(), fresh_seed())?;
+    let plan = plan(job, &opened.facts(), fresh_seed())?;
     if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }

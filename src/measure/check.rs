@@ -57,7 +57,8 @@ fn warning(kind: &str, text: String, next_step: &str) -> Option<Warning> {
 }
 
 /// Mean latency × rate must be the average in flight. I/Os that straddle the window's edges blur it by up
-/// to depth × longest latency on each side, which is why short windows are judged gently.
+/// to depth × longest latency on each side, those that completed after its end included: they are counted
+/// in flight and are in no mean. This is why short windows are judged gently.
 #[allow(clippy::cast_precision_loss)]
 fn littles_law(input: &CheckInput) -> Option<Warning> {
     let mean_ns = input.mean_ns?;
@@ -66,7 +67,8 @@ fn littles_law(input: &CheckInput) -> Option<Warning> {
         return None;
     }
     let implied = mean_ns * input.ios_count as f64 / window_ns;
-    let edges = input.depth_count as f64 * 2.0 * mean_ns.max(input.max_ns as f64) / window_ns;
+    let longest_ns = input.max_ns.max(input.drain_max_ns) as f64;
+    let edges = input.depth_count as f64 * 2.0 * mean_ns.max(longest_ns) / window_ns;
     let allowed = 0.03 * input.in_flight_mean + edges.min(input.in_flight_mean) + 0.02;
     if (implied - input.in_flight_mean).abs() <= allowed {
         return None;
@@ -223,6 +225,23 @@ mod tests {
     #[test]
     fn a_sound_result_raises_nothing() {
         assert_eq!(kinds(&sound()), Vec::<String>::new());
+    }
+
+    /// Half of the window passes with one I/O in flight that completes after it: in no mean, but in flight.
+    #[test]
+    fn a_stall_over_the_end_of_the_window_closes() {
+        let input = CheckInput {
+            ios_count: 50_000,
+            mean_ns: Some(100.0),
+            max_ns: 200,
+            window_ns: 10_000_000,
+            in_flight_mean: 1.0,
+            depth_count: 1,
+            latencies: vec![latency(100)],
+            drain_max_ns: 5_000_000,
+            ..CheckInput::default()
+        };
+        assert_eq!(kinds(&input), ["slow-io-after-window"]);
     }
 
     #[test]

@@ -295,7 +295,7 @@ impl<'a> Bench<'a> {
         }
         let backend = opened.backend_use().name;
         let submit = costs.iter().map(|cost| cost.submit_ns).collect();
-        let reap = costs.iter().map(|cost| cost.reap_ns).collect();
+        let reap = costs.iter().filter_map(|cost| cost.reap_ns).collect();
         let of = format!("{batch} at a time");
         self.push(&format!("submit, {of}"), Some(&backend), submit, Vec::new());
         self.push(&format!("reap, {of}"), Some(&backend), reap, Vec::new());

@@ -45,6 +45,10 @@ pub struct Reactor<Q, C> {
     /// Free slots may have something to issue.
     pub(super) issue_pending: bool,
     pub(super) pass_end: Tick,
+    /// The last pass issued or found something.
+    pub(super) worked_before: bool,
+    /// The last pass ended with a completion's stamp: what it did after that lies in the next gap.
+    pub(super) tail_owed: bool,
     /// The phase at the end of the last pass.
     pub(super) pass_phase: Phase,
     /// Passes that issued or found something.
@@ -107,6 +111,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             open_loop: setup.open_loop(),
             issue_pending: true,
             pass_end: Tick(0),
+            worked_before: false,
+            tail_owed: false,
             pass_phase: Phase::Ramp,
             passes_count: 0,
             polls_count: 0,
@@ -168,7 +174,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if sampled && found > 0 {
             self.sample_stamp_bound();
         }
-        self.after_pass(worked, in_flight);
+        self.after_pass(worked, found > 0, in_flight);
         worked
     }
 
@@ -213,9 +219,23 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
 
     /// Takes the time. `in_flight` is how many were in flight since the last pass: in a queue that
     /// sleeps the time passes in the poll, otherwise between the passes.
+    ///
+    /// Amid busy passes the last completion's stamp serves as the end, which saves a reading where there
+    /// is one I/O to a pass. What the pass did after it lies in the next gap, which therefore counts as
+    /// busy: at the end of a run of busy passes by one idle look too much, never too little.
     #[inline]
-    fn after_pass(&mut self, worked: bool, in_flight: u64) {
-        let (start, end) = (self.pass_end, self.account.clock.now());
+    fn after_pass(&mut self, worked: bool, found: bool, in_flight: u64) {
+        let stamp_serves = !Q::SLEEPS && found && self.worked_before && self.account.exact;
+        // The last completion of a quota ends the window: nothing is in flight after it.
+        let end = if stamp_serves || (found && self.is_over()) {
+            self.account.last_completion
+        } else {
+            self.account.clock.now()
+        };
+        let busy = worked || self.tail_owed;
+        self.worked_before = worked;
+        self.tail_owed = stamp_serves;
+        let start = self.pass_end;
         self.pass_end = end;
         if end >= self.account.next_edge {
             self.account.cross(end);
@@ -231,7 +251,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if gap > 0 {
             self.polls_count += 1;
             self.in_flight_area += u128::from(in_flight) * u128::from(gap);
-            if worked {
+            if busy {
                 self.busy_ticks += gap;
             }
             if !Q::SLEEPS {
@@ -325,7 +345,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if cause != StopCause::None || self.gone.is_some() {
             return self.stop_early(cause);
         }
-        if self.account.in_flight == 0 && self.streams.iter().all(|stream| stream.exhausted) {
+        if self.is_over() {
             self.account.end_window(self.account.last_completion);
             return true;
         }
@@ -335,6 +355,12 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             return true;
         }
         false
+    }
+
+    /// Every stream has met its quota, and nothing is in flight.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.account.in_flight == 0 && self.streams.iter().all(|stream| stream.exhausted)
     }
 
     fn drained(&mut self) -> bool {

@@ -15,7 +15,8 @@ pub(super) struct PollSink<'a, C> {
 }
 
 impl<C: Clock> Sink for PollSink<'_, C> {
-    #[inline]
+    // The body of the hot loop: a call for each I/O would be felt.
+    #[inline(always)]
     fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
         let now = self.account.stamp();
         let entry = self.slots.entry(slot);

@@ -10,6 +10,7 @@ pub mod written;
 
 mod assemble;
 mod cost;
+mod doubts;
 mod environment;
 mod error;
 mod leave;

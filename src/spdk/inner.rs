@@ -134,8 +134,9 @@ impl Inner {
             }
             Payload::None | Payload::Split(_) => (null, 0, null),
         };
-        let mut sqe = *command;
-        let (sqe, context) = ((&raw mut sqe).cast(), (&raw const *state).cast_mut().cast());
+        // SPDK takes a pointer to mutable, and only copies from it.
+        let sqe = (&raw const *command).cast_mut().cast();
+        let context = (&raw const *state).cast_mut().cast();
         // SAFETY: the queue pair is open and used by this thread alone (`Qpair` is !Send). SPDK copies the
         // command. The buffers are the slot's own, long enough (checked), DMA memory, and lent to nobody while
         // `busy`. The context is the slot's state, which outlives the command: `Qpair::close` waits for every

@@ -163,10 +163,11 @@ impl TransportId {
     /// Whether the text means to be a transport ID or PCI address rather than a path.
     #[must_use]
     pub fn looks_like_one(text: &str) -> bool {
-        text.trim()
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let is_type = first
             .get(..6)
-            .is_some_and(|start| start.eq_ignore_ascii_case("trtype"))
-            || text.trim().parse::<Bdf>().is_ok()
+            .is_some_and(|start| start.eq_ignore_ascii_case("trtype"));
+        is_type || first.parse::<Bdf>().is_ok()
     }
 
     /// The PCI address, for [`Transport::Pcie`].

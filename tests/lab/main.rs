@@ -11,9 +11,9 @@ mod invariants;
 mod positions;
 mod recorded;
 mod runs;
-#[path = "../skipped.rs"]
+#[path = "../shared/skipped.rs"]
 mod skipped;
-#[path = "../statistics.rs"]
+#[path = "../shared/statistics.rs"]
 mod statistics;
 mod support;
 mod uring;

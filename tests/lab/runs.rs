@@ -1,7 +1,6 @@
 //! Whole runs of the program on real devices.
 
-use crate::common::{Ran, run, run_json, send, start};
-use crate::guard::bench::{Undo, run as command};
+use crate::common::{Ran, run_json, send, start};
 use crate::support::{Loop, Stuck, Zram, lab};
 use lanemark::record::{Outcome, Step};
 use std::time::{Duration, Instant};
@@ -93,27 +92,6 @@ fn a_signal_on_a_real_device_keeps_what_was_measured() {
     assert!((0.5..3.0).contains(&step.window_s), "{}", step.window_s);
     assert_eq!(step.submitted_count, step.completed_count);
     assert!(step.read.as_ref().unwrap().ios_count > 100);
-}
-
-#[test]
-fn a_mounted_device_is_read_and_said_to_be_in_use() {
-    let Some(_lab) = lab() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let made = Loop::sparse(dir.path(), 64 << 20, &[]);
-    let (path, at) = (made.path.display().to_string(), dir.path().join("mounted"));
-    let at = at.display().to_string();
-    std::fs::create_dir(&at).unwrap();
-    command("mkfs.ext4", &["-q", "-F", &path]);
-    command("mount", &["-o", "noatime", &path, &at]);
-    let mounted = Undo("umount", vec![at.clone()]);
-    let words = "run --rw randread --runtime 300ms --ramp_time 0s --device";
-    let (ran, record) = run_json(&format!("{words} {path}"));
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let in_use = &record.steps[0].devices[0].in_use;
-    assert!(in_use.iter().any(|use_| use_.contains(&at)), "{in_use:?}");
-    let text = run(&format!("{words} {path} --progress none")).stdout;
-    assert!(text.contains("in use"), "{text}");
-    drop(mounted);
 }
 
 fn zram_step(path: &std::path::Path, stamp: &str, depth: u32) -> Step {

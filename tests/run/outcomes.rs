@@ -265,3 +265,32 @@ fn filling_what_nothing_reads_is_refused() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("--prepare"), "{}", ran.stderr);
 }
+
+/// Whatever is wrong with the job, the result never goes into what is measured or into the job itself.
+#[test]
+fn an_error_is_not_written_over_what_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (data, good, bad) = (path("data"), path("good.yaml"), path("bad.yaml"));
+    let kept = vec![7_u8; 1 << 20];
+    let step = format!("device: {data}\nsteps:\n  - {{ rw: read, number_ios: 1 }}\n");
+    let typo = step.replace("rw", "wr");
+    std::fs::write(&good, &step).unwrap();
+    std::fs::write(&bad, &typo).unwrap();
+    for words in [
+        format!("{bad} --device {data} -o {data}"),
+        format!("{bad} -o {bad}"),
+        format!("{good} -o {good}"),
+        format!("--device {data} --device {data} -o {data}"),
+        format!("--device {data} --iodepth 0 -o {data}"),
+        format!("--device {data} --backend none -o {data}"),
+        format!("--device {data} --iodepth 1 -o {data}"),
+    ] {
+        std::fs::write(&data, &kept).unwrap();
+        let (ran, record) = run_json(&format!("run {words}"));
+        assert_eq!((ran.code, record.status), (2, Outcome::Refused), "{words}");
+        assert!(std::fs::read(&data).unwrap() == kept, "{words}");
+        assert_eq!(std::fs::read_to_string(&good).unwrap(), step, "{words}");
+        assert_eq!(std::fs::read_to_string(&bad).unwrap(), typo, "{words}");
+    }
+}

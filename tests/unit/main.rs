@@ -9,9 +9,9 @@ mod guard_tree;
 mod report_json_csv;
 mod report_output;
 mod report_text;
-#[path = "../skipped.rs"]
+#[path = "../shared/skipped.rs"]
 mod skipped;
-#[path = "../statistics.rs"]
+#[path = "../shared/statistics.rs"]
 mod statistics;
 mod uring_file;
 mod workload_common;

@@ -325,6 +325,9 @@ pub fn of_file(machine: &Machine<'_>, path: &Path, id: FileId) -> Result<Vec<Fin
         let node = crate::sysfs::Node::inspect(machine.sysfs, other);
         matches!(node.map(|node| node.kind), Ok(NodeKind::File { id: found, .. }) if found == id)
     };
+    // A file needs no mount, but without this there is no telling a kernel without swap from a /proc that
+    // is not there.
+    machine.mounts.as_ref().map_err(Clone::clone)?;
     let mut found = Vec::new();
     for above in &machine.loops {
         if above.backing.path == path || is_it(&above.backing.path) {

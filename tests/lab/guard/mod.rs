@@ -1,7 +1,7 @@
 //! The guard on real loop devices: mounts, swap, partitions, loops on loops. Only loop devices that the test itself has set up are
 //! aimed at, of the numbers 4 to 7.
 
-pub mod bench;
+mod bench;
 mod readiness;
 
 use crate::support::lab;

@@ -1,6 +1,7 @@
 //! Never-written data and filling, through the program, on loop devices and zram.
 
 use super::bench::{Bench, Loop, run};
+use crate::common::Ran;
 use crate::support::lab;
 use lanemark::record::{Record, Warning};
 use std::process::{Command, Output, Stdio};
@@ -16,8 +17,7 @@ fn lanemark(words: &str) -> Command {
 }
 
 fn record(output: &Output) -> Record {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    Ran::of(output).record()
 }
 
 fn measured(words: &str) -> Record {

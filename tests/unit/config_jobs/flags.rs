@@ -88,7 +88,6 @@ const VALUES: &[(&str, &str)] = &[
     ("reactors", "2"),
     ("cpus", "3,1"),
     ("runtime", "60s"),
-    ("ramp_time", "500ms"),
     ("randseed", "7"),
     ("stamp", "exact"),
     ("grace", "5s"),
@@ -117,7 +116,7 @@ fn flags_and_file_make_the_same_plan() {
     let covered: BTreeSet<&str> = VALUES
         .iter()
         .map(|(key, _)| *key)
-        .chain(["name", "batch", "bssplit"])
+        .chain(["name", "batch", "bssplit", "ramp_time"])
         .collect();
     assert_eq!(covered, STEP_KEYS.iter().copied().collect());
     assert_eq!(
@@ -128,6 +127,11 @@ fn flags_and_file_make_the_same_plan() {
         )
         .steps[0]
             .streams
+    );
+    // A ramp goes with a time only.
+    assert_eq!(
+        planned(&["--ramp_time", "500ms"], None).steps[0].limits,
+        planned(&[], Some("steps: [{ ramp_time: 500ms }]\n")).steps[0].limits
     );
 }
 
@@ -162,7 +166,7 @@ fn the_same_mistake_gets_the_same_words() {
         ),
         (
             &["--device", ""],
-            "--device: it has no value; name a device, such as a block device node, a file, a PCI address, sim or null",
+            "--device: it has no value; name a device, such as a block device node, a file, a PCI address, sim or \"null\" (in quotes: a bare null is YAML for nothing)",
         ),
         (
             &["--backend", "x"],

@@ -1,8 +1,8 @@
 //! What jobs resolve to: blocks, shares, regions, reactors, times.
 
-use super::support::{disk, disk_4kn, plan_on, step, step_on};
+use super::support::{disk, disk_4kn, plan_on, refused, step, step_on};
 use lanemark::backend::{Batch, DeviceKind};
-use lanemark::config::{StampChoice, describe, plan_json};
+use lanemark::config::{ConfigError, StampChoice, describe, plan_json};
 use lanemark::units::{Bytes, Nanos};
 use lanemark::workload::{
     Access, Arrival, DataPattern, Distribution, OpMix, Quota, Region, SizeShare, Zone,
@@ -58,13 +58,22 @@ fn every_default_is_filled_in() {
 }
 
 #[test]
+fn a_ramp_goes_with_a_time_and_with_no_amount() {
+    let ramp = |keys: &str| step(keys).limits.ramp;
+    assert_eq!(ramp("ramp_time: 500ms"), Nanos(500_000_000));
+    assert_eq!(ramp("ramp_time: 0s, number_ios: 5"), Nanos(0));
+    let error = refused("ramp_time: 500ms, number_ios: 5");
+    assert!(matches!(error, ConfigError::Value { .. }), "{error}");
+}
+
+#[test]
 fn all_keys_arrive() {
     let step = step(
         "name: x, rw: randrw, bssplit: {4k: 60, 64k: 40}, blockalign: 16k, rwmixread: 67, \
          percentage_random: 80, random_distribution: 'zoned:50/10:30/20:20/70', offset: 1M, size: 1G, \
          iodepth: 32, number_ios: 1000, io_size: 1G, rate_iops: 5000, rate_process: poisson, fsync: 16, \
          passes: 2, data: 'fixed:DEADBEEF', batch: {submit: 16, complete_min: 4, complete_max: 8}, \
-         streams: 2, reactors: 2, cpus: [3, 1], runtime: 60s, ramp_time: 500ms, randseed: 7, stamp: exact, \
+         streams: 2, reactors: 2, cpus: [3, 1], runtime: 60s, randseed: 7, stamp: exact, \
          grace: 5s, max_errors: 10",
     );
     assert_eq!(step.name, "x");
@@ -78,7 +87,11 @@ fn all_keys_arrive() {
             complete_max: 8
         }
     );
-    assert_eq!(step.limits.ramp, Nanos(500_000_000));
+    assert_eq!(
+        step.limits.ramp,
+        Nanos(0),
+        "amounts count from the first I/O"
+    );
     assert_eq!(step.limits.grace, Nanos::from_s(5));
     assert_eq!(step.limits.max_errors, Some(10));
     assert_eq!(step.stamp, StampChoice::Exact);

@@ -1,16 +1,13 @@
 //! What is written through SPDK is what others read, and the other way round; queues and formats that cannot be
 //! had are refused by name.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::target;
 use lanemark::backend::spdk::SpdkDevice;
 use lanemark::backend::{BackendError, Batch, Device, Queue, QueueSpec, Sink, Wait};
 use lanemark::request::{Io, Op, Slot, Status};
 use lanemark::spdk::SpdkError;
 use lanemark::sysfs::Sysfs;
 use serde_json::json;
-use spdk_target::target;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -199,7 +196,7 @@ fn writes_need_consent_and_an_empty_device_and_what_was_refused_is_untouched() {
     target.subsystem(NQN, &[(1, "m0")]);
     let id = target.tcp(NQN);
     let write = |more: &[&str]| {
-        spdk_target::run(
+        crate::spdk_target::run(
             &id,
             &[
                 &["--rw", "randwrite", "--iodepth", "4", "--number_ios", "100"],

@@ -1,12 +1,9 @@
 //! The spdk backend keeps the queue contract, over TCP and vfio-user, on bdevs that keep what is written.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::target;
 use lanemark::backend::contract::{Contract, contract};
 use lanemark::backend::spdk::SpdkDevice;
 use lanemark::sysfs::Sysfs;
-use spdk_target::target;
 
 const NQN: &str = "nqn.2026-01.io.lanemark:contract";
 

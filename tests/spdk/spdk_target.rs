@@ -1,6 +1,5 @@
 //! An `nvmf_tgt` of the tests' own, driven over its JSON-RPC socket. Tests that need one take [`target`], which
 //! also lets only one of them run at a time, in this process and over processes.
-#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code)]
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -90,7 +89,7 @@ pub fn target_with(arguments: &[&str]) -> Option<Target> {
     let process = File::create(std::env::temp_dir().join("lanemark-spdk-tests.lock")).unwrap();
     process.lock().unwrap();
     if let Some(why) = missing() {
-        eprintln!("SKIPPED: {why}");
+        crate::skipped::skipped(&why);
         return None;
     }
     let dir = tempfile::tempdir().unwrap();

