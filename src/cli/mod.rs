@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod check;
 pub mod completions;
 pub mod devices;
+mod diagnostics;
 pub mod exit;
 mod job_flags;
 pub mod listing;
@@ -32,6 +33,7 @@ use std::path::Path;
 
 /// Runs the program: the whole command line, the program's name first.
 pub fn main(args: &[OsString]) -> Exit {
+    diagnostics::listen();
     match args::parse(args.iter().cloned()) {
         Ok(cli) => verb(cli.verb),
         Err(error) if error.use_stderr() => usage_error(&error, args),

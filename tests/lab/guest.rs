@@ -114,81 +114,82 @@ impl Guest {
     }
 }
 
+/// Serial number, model, size in bytes, logical block, PCI function, driver.
+const EXPECTED: [(&str, &str, u64, u32, &str, &str); 8] = [
+    (
+        "LABNVME0001",
+        "QEMU NVMe Ctrl",
+        1_u64 << 30,
+        512,
+        "0000:01:00.0",
+        "nvme",
+    ),
+    (
+        "LABNVME0001",
+        "QEMU NVMe Ctrl",
+        512 << 20,
+        4096,
+        "0000:01:00.0",
+        "nvme",
+    ),
+    (
+        "LABNVME0002",
+        "QEMU NVMe Ctrl",
+        516_222 * 512,
+        512,
+        "0000:04:00.0",
+        "nvme",
+    ),
+    (
+        "LABSATA0001",
+        "LABSATA-DISK",
+        320 << 20,
+        512,
+        "0000:00:1f.2",
+        "sd",
+    ),
+    (
+        "LABRAID0001",
+        "LABRAID VOLUME",
+        192 << 20,
+        512,
+        "0000:00:07.0",
+        "sd",
+    ),
+    (
+        "LABSAS0001",
+        "LABDISK SAS-A",
+        256 << 20,
+        512,
+        "0000:00:06.0",
+        "sd",
+    ),
+    (
+        "LABSAS0002",
+        "LABDISK SAS-B",
+        384 << 20,
+        512,
+        "0000:00:06.0",
+        "sd",
+    ),
+    (
+        "LABVIRTIO0001",
+        "",
+        128 << 20,
+        512,
+        "0000:00:08.0",
+        "virtio_blk",
+    ),
+];
+
 #[test]
 fn every_device_of_the_lab_is_listed() {
     let Some(guest) = guest() else { return };
     assert_eq!(guest.number("devices.code"), 0);
     let list: serde_json::Value = serde_json::from_str(&guest.text("devices.out")).unwrap();
     assert_eq!(list["problems"], serde_json::json!([]));
-    // Serial number, model, size in bytes, logical block, PCI function, driver.
-    let expected = [
-        (
-            "LABNVME0001",
-            "QEMU NVMe Ctrl",
-            1_u64 << 30,
-            512,
-            "0000:01:00.0",
-            "nvme",
-        ),
-        (
-            "LABNVME0001",
-            "QEMU NVMe Ctrl",
-            512 << 20,
-            4096,
-            "0000:01:00.0",
-            "nvme",
-        ),
-        (
-            "LABNVME0002",
-            "QEMU NVMe Ctrl",
-            516_222 * 512,
-            512,
-            "0000:04:00.0",
-            "nvme",
-        ),
-        (
-            "LABSATA0001",
-            "LABSATA-DISK",
-            320 << 20,
-            512,
-            "0000:00:1f.2",
-            "sd",
-        ),
-        (
-            "LABRAID0001",
-            "LABRAID VOLUME",
-            192 << 20,
-            512,
-            "0000:00:07.0",
-            "sd",
-        ),
-        (
-            "LABSAS0001",
-            "LABDISK SAS-A",
-            256 << 20,
-            512,
-            "0000:00:06.0",
-            "sd",
-        ),
-        (
-            "LABSAS0002",
-            "LABDISK SAS-B",
-            384 << 20,
-            512,
-            "0000:00:06.0",
-            "sd",
-        ),
-        (
-            "LABVIRTIO0001",
-            "",
-            128 << 20,
-            512,
-            "0000:00:08.0",
-            "virtio_blk",
-        ),
-    ];
     let devices = list["devices"].as_array().unwrap();
-    for (serial, model, size_bytes, block_bytes, pci, driver) in expected {
+    for (serial, model, size_bytes, block_bytes, pci, driver) in EXPECTED {
         let matching = devices
             .iter()
             .find(|device| device["serial"] == serial && device["size_bytes"] == size_bytes);
@@ -209,7 +210,7 @@ fn every_device_of_the_lab_is_listed() {
         (&debug["logical_block_bytes"], &debug["pci"]),
         (&4096.into(), &serde_json::Value::Null)
     );
-    assert_eq!(devices.len(), expected.len() + 1, "{devices:#?}");
+    assert_eq!(devices.len(), EXPECTED.len() + 1, "{devices:#?}");
     let captured = guest.text("captured.tree");
     assert!(captured.contains("/config= ") && !captured.contains("LABSAS0001"));
 }

@@ -60,106 +60,120 @@ fn a_captured_guest_is_listed_with_all_its_facts() {
     assert_eq!(zram.in_use, Some(Vec::new()));
 }
 
+/// Name, model, PCI function, driver, other node, size, logical block. The namespace with 8 bytes of metadata
+/// beside each block holds 516,222 blocks of its 256 MiB image.
+const LAB: [LabDevice; 9] = [
+    (
+        "nvme0n1",
+        Some("QEMU NVMe Ctrl"),
+        Some("0000:01:00.0"),
+        "nvme",
+        Some("/dev/ng0n1"),
+        mib(1024),
+        512,
+    ),
+    (
+        "nvme0n2",
+        Some("QEMU NVMe Ctrl"),
+        Some("0000:01:00.0"),
+        "nvme",
+        Some("/dev/ng0n2"),
+        mib(512),
+        4096,
+    ),
+    (
+        "nvme1n1",
+        Some("QEMU NVMe Ctrl"),
+        Some("0000:04:00.0"),
+        "nvme",
+        Some("/dev/ng1n1"),
+        Some(516_222 * 512),
+        512,
+    ),
+    (
+        "vda",
+        None,
+        Some("0000:00:08.0"),
+        "virtio_blk",
+        None,
+        mib(128),
+        512,
+    ),
+    (
+        "sda",
+        Some("LABSATA-DISK"),
+        Some("0000:00:1f.2"),
+        "sd",
+        Some("/dev/sg0"),
+        mib(320),
+        512,
+    ),
+    (
+        "sdb",
+        Some("LABRAID VOLUME"),
+        Some("0000:00:07.0"),
+        "sd",
+        Some("/dev/sg1"),
+        mib(192),
+        512,
+    ),
+    (
+        "sdc",
+        Some("LABDISK SAS-A"),
+        Some("0000:00:06.0"),
+        "sd",
+        Some("/dev/sg2"),
+        mib(256),
+        512,
+    ),
+    (
+        "sdd",
+        Some("LABDISK SAS-B"),
+        Some("0000:00:06.0"),
+        "sd",
+        Some("/dev/sg3"),
+        mib(384),
+        512,
+    ),
+    (
+        "sde",
+        Some("Linux scsi_debug"),
+        None,
+        "sd",
+        Some("/dev/sg4"),
+        mib(64),
+        4096,
+    ),
+];
+
+type LabDevice = (
+    &'static str,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+    Option<&'static str>,
+    Option<u64>,
+    u32,
+);
+
+const fn mib(mib: u64) -> Option<u64> {
+    Some(mib << 20)
+}
+
 /// Captured by `scripts/capture-sysfs` in the `default` topology of `scripts/lab`.
 #[test]
 fn the_captured_lab_is_listed_with_every_kind_of_controller() {
     let tree = fixture("lab-default.tree");
     let inventory = scan(&tree.sysfs()).unwrap();
     assert!(inventory.problems.is_empty(), "{:?}", inventory.problems);
-    let mib = |mib: u64| Some(mib << 20);
-    // Name, model, PCI function, driver, other node, size, logical block. The namespace with 8 bytes of
-    // metadata beside each block holds 516,222 blocks of its 256 MiB image.
-    let expected = [
-        (
-            "nvme0n1",
-            Some("QEMU NVMe Ctrl"),
-            Some("0000:01:00.0"),
-            "nvme",
-            Some("/dev/ng0n1"),
-            mib(1024),
-            512,
-        ),
-        (
-            "nvme0n2",
-            Some("QEMU NVMe Ctrl"),
-            Some("0000:01:00.0"),
-            "nvme",
-            Some("/dev/ng0n2"),
-            mib(512),
-            4096,
-        ),
-        (
-            "nvme1n1",
-            Some("QEMU NVMe Ctrl"),
-            Some("0000:04:00.0"),
-            "nvme",
-            Some("/dev/ng1n1"),
-            Some(516_222 * 512),
-            512,
-        ),
-        (
-            "vda",
-            None,
-            Some("0000:00:08.0"),
-            "virtio_blk",
-            None,
-            mib(128),
-            512,
-        ),
-        (
-            "sda",
-            Some("LABSATA-DISK"),
-            Some("0000:00:1f.2"),
-            "sd",
-            Some("/dev/sg0"),
-            mib(320),
-            512,
-        ),
-        (
-            "sdb",
-            Some("LABRAID VOLUME"),
-            Some("0000:00:07.0"),
-            "sd",
-            Some("/dev/sg1"),
-            mib(192),
-            512,
-        ),
-        (
-            "sdc",
-            Some("LABDISK SAS-A"),
-            Some("0000:00:06.0"),
-            "sd",
-            Some("/dev/sg2"),
-            mib(256),
-            512,
-        ),
-        (
-            "sdd",
-            Some("LABDISK SAS-B"),
-            Some("0000:00:06.0"),
-            "sd",
-            Some("/dev/sg3"),
-            mib(384),
-            512,
-        ),
-        (
-            "sde",
-            Some("Linux scsi_debug"),
-            None,
-            "sd",
-            Some("/dev/sg4"),
-            mib(64),
-            4096,
-        ),
-    ];
     let names: Vec<&str> = inventory
         .devices
         .iter()
         .map(|device| device.name.as_str())
         .collect();
-    assert_eq!(names, expected.map(|line| line.0));
+    assert_eq!(names, LAB.map(|line| line.0));
     for (device, (name, model, pci, driver, other, size_bytes, block_bytes)) in
-        inventory.devices.iter().zip(expected)
+        inventory.devices.iter().zip(LAB)
     {
         assert_eq!(device.model.as_deref(), model, "{name}");
         assert_eq!(device.pci.as_deref(), pci, "{name}");
