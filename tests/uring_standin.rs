@@ -52,6 +52,7 @@ fn work(scenario: &str) -> u8 {
             let count = Arc::new(AtomicUsize::new(0));
             let seen = Arc::clone(&count);
             let mut signals = signal_hook::iterator::Signals::new([2, 15]).unwrap();
+            lanemark::sys::standin::release_signals();
             std::thread::spawn(move || {
                 for _ in signals.forever() {
                     seen.fetch_add(1, Ordering::Relaxed);

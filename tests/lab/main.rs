@@ -5,6 +5,7 @@
 #[path = "../run/common.rs"]
 mod common;
 mod guard;
+mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod positions;

@@ -82,11 +82,11 @@ fn of_several_namespaces_one_is_asked_for() {
         refused(&format!("{device} ns:2")).contains("no active namespace 2"),
         "{said}"
     );
-    let one = step(&format!("{device} ns:3"), &["--runtime", "200ms"]);
+    let one = step(&format!("{device} ns:3"), &["--runtime", "600ms"]);
     assert_eq!(one["devices"][0]["logical_block_bytes"], 512);
     let all = step(
         &format!("{device} ns:all"),
-        &["--runtime", "200ms", "--iodepth", "4"],
+        &["--runtime", "600ms", "--iodepth", "4"],
     );
     assert_eq!(all["devices"].as_array().unwrap().len(), 2);
 }

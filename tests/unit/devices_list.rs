@@ -98,6 +98,15 @@ fn the_captured_lab_is_listed_with_every_kind_of_controller() {
             512,
         ),
         (
+            "vda",
+            None,
+            Some("0000:00:08.0"),
+            "virtio_blk",
+            None,
+            mib(128),
+            512,
+        ),
+        (
             "sda",
             Some("LABSATA-DISK"),
             Some("0000:00:1f.2"),
@@ -141,15 +150,6 @@ fn the_captured_lab_is_listed_with_every_kind_of_controller() {
             Some("/dev/sg4"),
             mib(64),
             4096,
-        ),
-        (
-            "vda",
-            None,
-            Some("0000:00:08.0"),
-            "virtio_blk",
-            None,
-            mib(128),
-            512,
         ),
     ];
     let names: Vec<&str> = inventory

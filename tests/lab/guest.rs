@@ -1,0 +1,319 @@
+//! Real controllers, holders and removals, in the emulated machine of `scripts/lab`: one boot, whose results
+//! every test here reads. What runs there is `guest.sh`.
+
+use crate::invariants;
+use crate::skipped::skipped;
+use crate::support::lab;
+use lanemark::record::{Outcome, Record, Step};
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const PARTS: [&str; 7] = ["devices", "delay", "poll", "lvm", "md", "crypt", "removal"];
+
+/// Files that the guest left, by name.
+struct Guest(HashMap<String, Vec<u8>>);
+
+static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
+
+/// What came of the one boot; nothing, with the reason told, where there can be none.
+fn guest() -> Option<&'static Guest> {
+    let _lab = lab()?;
+    match GUEST.get_or_init(boot) {
+        Ok(guest) => Some(guest),
+        Err(why) => {
+            skipped(why);
+            None
+        }
+    }
+}
+
+fn boot() -> Result<Guest, String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
+    let prepared = Command::new(script).arg("prepare").output().unwrap();
+    if !prepared.status.success() {
+        let said = String::from_utf8_lossy(&prepared.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        return Err(format!("the emulated machine cannot be prepared: {last}"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ran = Command::new(script)
+        .args(["run", "--timeout", "1200", "--share"])
+        .arg(folder.path())
+        .args(["tests/lab/guest.sh", env!("CARGO_BIN_EXE_lanemark")])
+        .arg(folder.path())
+        .args(PARTS)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "the lab: {ran:?}");
+    let mut files = HashMap::new();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        files.insert(name, std::fs::read(entry.path()).unwrap());
+    }
+    let guest = Guest(files);
+    assert_eq!(
+        guest
+            .0
+            .get("setup.failed")
+            .map(|_| guest.text("setup.failed")),
+        None
+    );
+    Ok(guest)
+}
+
+impl Guest {
+    #[track_caller]
+    fn text(&self, name: &str) -> String {
+        let bytes = self.0.get(name).unwrap_or_else(|| panic!("no {name} came"));
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    #[track_caller]
+    fn number(&self, name: &str) -> i64 {
+        self.text(name).trim().parse().unwrap()
+    }
+
+    #[track_caller]
+    fn record(&self, name: &str) -> Record {
+        let text = self.text(&format!("{name}.out"));
+        let record: Record = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!(
+                "{name}: {error}: {text} {}",
+                self.text(&format!("{name}.err"))
+            )
+        });
+        invariants::check(&record);
+        record
+    }
+
+    /// The step of a run that must have ended well.
+    #[track_caller]
+    fn step(&self, name: &str) -> Step {
+        assert_eq!(
+            self.number(&format!("{name}.code")),
+            0,
+            "{name}: {}",
+            self.text(&format!("{name}.err"))
+        );
+        let mut record = self.record(name);
+        assert_eq!(record.status, Outcome::Finished, "{name}");
+        record.steps.remove(0)
+    }
+
+    #[track_caller]
+    fn refused(&self, name: &str, words: &[&str]) {
+        let said = self.text(&format!("{name}.err"));
+        assert_eq!(self.number(&format!("{name}.code")), 3, "{name}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{name}: no `{word}` in {said}");
+        }
+    }
+}
+
+#[test]
+fn every_device_of_the_lab_is_listed() {
+    let Some(guest) = guest() else { return };
+    assert_eq!(guest.number("devices.code"), 0);
+    let list: serde_json::Value = serde_json::from_str(&guest.text("devices.out")).unwrap();
+    assert_eq!(list["problems"], serde_json::json!([]));
+    // Serial number, model, size in bytes, logical block, PCI function, driver.
+    let expected = [
+        (
+            "LABNVME0001",
+            "QEMU NVMe Ctrl",
+            1_u64 << 30,
+            512,
+            "0000:01:00.0",
+            "nvme",
+        ),
+        (
+            "LABNVME0001",
+            "QEMU NVMe Ctrl",
+            512 << 20,
+            4096,
+            "0000:01:00.0",
+            "nvme",
+        ),
+        (
+            "LABNVME0002",
+            "QEMU NVMe Ctrl",
+            516_222 * 512,
+            512,
+            "0000:04:00.0",
+            "nvme",
+        ),
+        (
+            "LABSATA0001",
+            "LABSATA-DISK",
+            320 << 20,
+            512,
+            "0000:00:1f.2",
+            "sd",
+        ),
+        (
+            "LABRAID0001",
+            "LABRAID VOLUME",
+            192 << 20,
+            512,
+            "0000:00:07.0",
+            "sd",
+        ),
+        (
+            "LABSAS0001",
+            "LABDISK SAS-A",
+            256 << 20,
+            512,
+            "0000:00:06.0",
+            "sd",
+        ),
+        (
+            "LABSAS0002",
+            "LABDISK SAS-B",
+            384 << 20,
+            512,
+            "0000:00:06.0",
+            "sd",
+        ),
+        (
+            "LABVIRTIO0001",
+            "",
+            128 << 20,
+            512,
+            "0000:00:08.0",
+            "virtio_blk",
+        ),
+    ];
+    let devices = list["devices"].as_array().unwrap();
+    for (serial, model, size_bytes, block_bytes, pci, driver) in expected {
+        let matching = devices
+            .iter()
+            .find(|device| device["serial"] == serial && device["size_bytes"] == size_bytes);
+        let device = matching.unwrap_or_else(|| panic!("{serial} is not listed"));
+        assert_eq!(device["model"].as_str().unwrap_or_default(), model);
+        assert_eq!(device["logical_block_bytes"], block_bytes, "{serial}");
+        assert_eq!(
+            (&device["pci"], &device["driver"]),
+            (&pci.into(), &driver.into())
+        );
+        assert_eq!(device["in_use"], serde_json::json!([]), "{serial}");
+    }
+    let debug = devices
+        .iter()
+        .find(|device| device["model"] == "Linux scsi_debug")
+        .unwrap();
+    assert_eq!(
+        (&debug["logical_block_bytes"], &debug["pci"]),
+        (&4096.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(devices.len(), expected.len() + 1, "{devices:#?}");
+    let captured = guest.text("captured.tree");
+    assert!(captured.contains("/config= ") && !captured.contains("LABSAS0001"));
+}
+
+/// The delay that null_blk adds is known. The best median of five each: the emulator's unrest only adds.
+#[test]
+fn a_millisecond_more_of_null_blk_is_a_millisecond_more() {
+    let Some(guest) = guest() else { return };
+    let p50_ns = |delay: u32| {
+        let one = |round| {
+            let step = guest.step(&format!("delay-{delay}-{round}"));
+            assert!(
+                step.backend
+                    .features
+                    .iter()
+                    .any(|line| line.starts_with("polled: no"))
+            );
+            step.read.unwrap().latency_ns.p50
+        };
+        (1..=5).map(one).min().unwrap()
+    };
+    let (short_ns, long_ns) = (p50_ns(1), p50_ns(2));
+    assert!(short_ns >= 1_000_000, "{short_ns}");
+    let added_ns = long_ns.saturating_sub(short_ns);
+    assert!(
+        (950_000..=1_050_000).contains(&added_ns),
+        "{added_ns}: {short_ns} to {long_ns}"
+    );
+}
+
+#[test]
+fn queues_that_poll_are_polled_and_the_record_says_so() {
+    let Some(guest) = guest() else { return };
+    for name in ["poll-null", "poll-null-write", "poll-nvme", "poll-nvme-4kn"] {
+        let features = guest.step(name).backend.features;
+        assert!(
+            features.contains(&"polled: yes".to_owned()),
+            "{name}: {features:?}"
+        );
+    }
+    let plain = guest.step("poll-none");
+    let why = "polled: no, the queue has no poll support".to_owned();
+    assert!(
+        plain.backend.features.contains(&why),
+        "{:?}",
+        plain.backend.features
+    );
+    // The controller's own word for it: completions that nobody polls for raise interrupts.
+    assert!(
+        guest.number("poll-none.interrupts") * 20 > i64::try_from(plain.completed_count).unwrap()
+    );
+    // The 256 samples for never-written data come before, and are not polled for.
+    let polled = guest.step("poll-nvme");
+    let most = 256 + i64::try_from(polled.completed_count).unwrap() / 20;
+    assert!(polled.completed_count > 100);
+    assert!(guest.number("poll-nvme.interrupts") <= most);
+}
+
+#[test]
+fn what_lvm_md_and_dm_crypt_hold_is_refused_by_name_and_left_alone() {
+    let Some(guest) = guest() else { return };
+    let lvm = "LVM labgroup/labvolume";
+    guest.refused("lvm-active", &["held by dm-", lvm, "lvm"]);
+    guest.refused("lvm-active-overwrite", &["held by dm-", lvm]);
+    guest.refused("lvm-swap", &["swap in use"]);
+    guest.refused("lvm-idle", &["LVM physical volume"]);
+    guest.refused("lvm-idle-other", &["LVM physical volume"]);
+    guest.refused("md-first", &["held by md127", "raid1"]);
+    guest.refused("md-second-overwrite", &["held by md127"]);
+    guest.refused("md-mounted", &["mounted at /mnt", "md127"]);
+    guest.refused("md-stopped", &["md RAID member"]);
+    guest.refused("md-part-disk", &["held by md127"]);
+    guest.refused("md-part-other", &["held by md127"]);
+    guest.refused("crypt-open", &["held by dm-", "dm-crypt labcrypt"]);
+    guest.refused("crypt-open-overwrite", &["dm-crypt labcrypt"]);
+    guest.refused("crypt-closed", &["LUKS2"]);
+    assert_eq!(guest.0.get("written").map(|_| guest.text("written")), None);
+    for name in [
+        "lvm-read",
+        "lvm-volume-free",
+        "lvm-idle-named",
+        "md-free",
+        "crypt-inside",
+    ] {
+        guest.step(name);
+    }
+}
+
+#[test]
+fn a_controller_removed_in_mid_run_ends_it_at_once_with_what_was_measured() {
+    let Some(guest) = guest() else { return };
+    assert_eq!(guest.number("removal.code"), 1);
+    let record = guest.record("removal");
+    let step = &record.steps[0];
+    let error = step.error.as_ref().unwrap();
+    assert_eq!(
+        (error.kind.as_str(), error.exit_code),
+        ("gone", 1),
+        "{error:?}"
+    );
+    assert!((1.0..30.0).contains(&step.window_s), "{}", step.window_s);
+    assert!(step.read.as_ref().unwrap().ios_count > 100);
+    // No flood: what was in flight, and what was sent before that was known.
+    assert!(step.failed_count <= 32, "{} failed", step.failed_count);
+    let took_ms = guest.number("removal.ms");
+    assert!(took_ms < 10_000, "{took_ms} ms after the removal");
+}
