@@ -347,3 +347,44 @@ fn a_closed_loop_is_in_no_scheduled_latency() {
     assert_eq!(read.ios_count, 39_996 + 100);
     assert!((read.scheduled_latency_ns.as_ref().unwrap().mean - 100_000.0).abs() < 1.0);
 }
+
+#[test]
+fn every_ready_job_runs() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    let mut jobs_count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        jobs_count += 1;
+        // A terabyte, and slow enough that a long job has few I/Os to simulate.
+        let words = format!(
+            "run {} --device sim:latency=10ms,capacity=1T",
+            path.display()
+        );
+        let (ran, record) = run_json(&words);
+        assert_eq!(ran.code, 0, "{}: {}", path.display(), ran.stderr);
+        assert!(!record.steps.is_empty());
+    }
+    assert!(jobs_count >= 5, "{jobs_count} jobs");
+}
+
+#[test]
+fn the_error_of_a_mix_shrinks_with_its_length() {
+    for read_pct in [1.0_f64, 33.0, 70.0, 99.0] {
+        for ios_count in [100_u32, 10_000, 1_000_000] {
+            let (_, record) = run_json(&format!(
+                "run --device null --rw randrw --rwmixread {read_pct} --number_ios {ios_count} --iodepth 16"
+            ));
+            let mix = &record.steps[0].mix[0];
+            assert_eq!((mix.share.as_str(), mix.asked_pct), ("read", read_pct));
+            // 27 I/Os at most, whatever the length (see the workload's own bound).
+            let error_ios = (mix.achieved_pct - read_pct).abs() / 100.0 * f64::from(ios_count);
+            assert!(
+                error_ios <= 27.0,
+                "{read_pct} % of {ios_count}: {error_ios}"
+            );
+        }
+    }
+}

@@ -135,3 +135,33 @@ fn a_mix_on_4kn_drops_what_it_cannot_do_by_name() {
     assert!(text.contains("512") && text.contains("2"), "{text}");
     assert_eq!(record.steps[0].mix.len(), 2);
 }
+
+#[test]
+fn a_silent_retry_is_not_one_slow_success() {
+    // Nothing is tried twice: every failure is counted once, and no success takes two service times.
+    let (_, record) =
+        run_json("run --device sim:latency=100us,errors=20% --iodepth 4 --runtime 1s");
+    let step = &record.steps[0];
+    assert_eq!(
+        step.submitted_count,
+        step.completed_count + step.failed_count
+    );
+    assert!(step.failed_count > 7_000, "{}", step.failed_count);
+    assert_eq!(step.read.as_ref().unwrap().latency_ns.max, 100_000);
+}
+
+#[test]
+fn reads_of_never_written_blocks_are_not_shown_as_the_drives_speed() {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(8 << 20).unwrap();
+    let words = format!("run --device {} --number_ios 16", file.path().display());
+    let (ran, record) = run_json(&words);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let kinds: Vec<_> = record.steps[0]
+        .warnings
+        .iter()
+        .map(|w| w.kind.as_str())
+        .collect();
+    assert!(kinds.contains(&"never-written"), "{kinds:?}");
+    assert_eq!(run(&format!("{words} --strict --progress none")).code, 3);
+}
