@@ -23,7 +23,7 @@ pub struct CheckInput {
     pub mix: Vec<MixCheck>,
     /// I/Os that the shares were taken over.
     pub mix_ios_count: u64,
-    /// Accesses outside their region.
+    /// Streams that touched a block outside their region.
     pub outside_count: u64,
     /// Longest latency among I/Os that completed after the window.
     pub drain_max_ns: u64,
@@ -128,7 +128,7 @@ fn regions(input: &CheckInput) -> Option<Warning> {
     warning(
         "outside-region",
         format!(
-            "{} I/Os lay outside their stream's region",
+            "{} streams touched blocks outside their region",
             input.outside_count
         ),
         "do not trust this result; report it as a bug with the record attached",

@@ -16,10 +16,24 @@ pub struct OpTally {
 }
 
 /// What one stream did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamTally {
     /// By `Op as usize`.
     pub ops: [OpTally; Op::COUNT],
+    /// Lowest block touched; `u64::MAX` where none was.
+    pub first_lba: u64,
+    /// The block after the highest touched; 0 where none was.
+    pub end_lba: u64,
+}
+
+impl Default for StreamTally {
+    fn default() -> Self {
+        Self {
+            ops: Default::default(),
+            first_lba: u64::MAX,
+            end_lba: 0,
+        }
+    }
 }
 
 impl StreamTally {
@@ -31,6 +45,11 @@ impl StreamTally {
         tally.blocks_count += u64::from(io.blocks);
         tally.sum_ns = tally.sum_ns.saturating_add(latency_ns);
         tally.max_ns = tally.max_ns.max(latency_ns);
+        // A flush has no place.
+        if io.blocks > 0 {
+            self.first_lba = self.first_lba.min(io.lba);
+            self.end_lba = self.end_lba.max(io.lba + u64::from(io.blocks));
+        }
     }
 }
 
@@ -160,6 +179,22 @@ pub fn status_name(status: Status) -> String {
 mod tests {
     use super::*;
     use crate::errno::Errno;
+
+    #[test]
+    fn the_span_of_what_was_touched_is_kept_and_a_flush_has_no_place() {
+        let mut tally = StreamTally::default();
+        tally.record(Io::FLUSH, 1);
+        assert_eq!((tally.first_lba, tally.end_lba), (u64::MAX, 0));
+        for lba in [70, 16, 40] {
+            let io = Io {
+                lba,
+                blocks: 8,
+                op: Op::Read,
+            };
+            tally.record(io, 1);
+        }
+        assert_eq!((tally.first_lba, tally.end_lba), (16, 78));
+    }
 
     #[test]
     fn failures_are_tallied_by_status_and_op_with_their_first_block() {

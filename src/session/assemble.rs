@@ -198,7 +198,7 @@ fn check_input(
             .collect(),
         mix: mix.to_vec(),
         mix_ios_count: submitted_count,
-        outside_count: 0,
+        outside_count: outside_count(facts.plan, &end.outcomes),
         drain_max_ns: end
             .outcomes
             .iter()
@@ -255,6 +255,20 @@ fn depth(plan: &StepPlan, devices: &[DeviceFacts], in_flight_mean: f64) -> Depth
         queued_count: held_count.map(|held| asked_count - held),
         in_flight_mean,
     }
+}
+
+/// Streams that touched a block outside their region.
+fn outside_count(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> u64 {
+    let left = |stream: &&StreamOutcome| {
+        let region = plan.streams[stream.index as usize].region;
+        let (first, end) = (stream.tally.first_lba, stream.tally.end_lba);
+        first < region.first_lba || end > region.first_lba + region.blocks
+    };
+    outcomes
+        .iter()
+        .flat_map(|o| &o.streams)
+        .filter(left)
+        .count() as u64
 }
 
 #[allow(clippy::cast_precision_loss)]

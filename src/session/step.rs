@@ -7,7 +7,7 @@ use super::watch::Watch;
 use super::{Observer, SessionError};
 use crate::backend::DeviceFacts;
 use crate::config::StepPlan;
-use crate::measure::Collector;
+use crate::measure::{Collector, StampChoice};
 use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
 use crate::record::Step;
 use crate::sys::clock::MachineClock;
@@ -44,6 +44,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Step, SessionError> {
         self.control.next_step();
+        stamp_fits(opened, plan)?;
         let cpus = match opened {
             Opened::Sim { .. } => Vec::new(),
             _ => place(plan, &self.allowed, &self.sysfs)?,
@@ -91,6 +92,19 @@ impl Session {
             }
         })
     }
+}
+
+/// SPDK finds completions one by one: a reading at the first of a poll would be too early for the rest.
+fn stamp_fits(opened: &Opened, plan: &StepPlan) -> Result<(), SessionError> {
+    if matches!(opened, Opened::Spdk { .. }) && plan.stamp == StampChoice::Batch {
+        return Err(SessionError::WrongBackend {
+            device: plan.name.clone(),
+            backend: "spdk",
+            why: "stamp: batch would stamp completions before they are found; use exact or auto"
+                .to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// The reactors of a step.
