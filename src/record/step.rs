@@ -32,6 +32,8 @@ pub struct Step {
     pub trim: Option<Direction>,
     /// Flushes.
     pub flush: Option<Direction>,
+    /// Probes: commands without media.
+    pub probe: Option<Direction>,
     /// I/Os submitted from start to end, ramp and drain included.
     pub submitted_count: u64,
     /// Of these, successes. `submitted = completed + failed + abandoned`.
@@ -122,7 +124,7 @@ pub struct Depth {
 pub struct ErrorTally {
     /// Status in words.
     pub status: String,
-    /// `read`, `write`, `trim`, `flush`.
+    /// `read`, `write`, `trim`, `flush`, `probe`.
     pub op: String,
     /// How often.
     pub count: u64,

@@ -32,6 +32,7 @@ fn directions(step: &Step) -> impl Iterator<Item = (&'static str, &Direction)> {
         ("write", &step.write),
         ("trim", &step.trim),
         ("flush", &step.flush),
+        ("probe", &step.probe),
     ]
     .into_iter()
     .filter_map(|(name, direction)| Some((name, direction.as_ref()?)))
@@ -133,7 +134,13 @@ fn parts_add_up(step: &Step) {
     }
     let (mut seconds_ios, mut seconds_s) = (0, 0.0);
     for second in &step.series {
-        let parts = [&second.read, &second.write, &second.trim, &second.flush];
+        let parts = [
+            &second.read,
+            &second.write,
+            &second.trim,
+            &second.flush,
+            &second.probe,
+        ];
         for part in parts.into_iter().flatten() {
             assert!(part.ios_count > 0, "{name}: no sample must be null");
             assert!(part.p50_ns <= part.p99_ns && part.p99_ns <= part.max_ns);
@@ -168,7 +175,10 @@ fn the_slowest_are_the_slowest(step: &Step) {
         let inside = slow.lba >= stream.first_lba
             && end <= stream.first_lba + stream.region_blocks
             && end <= device.capacity_bytes / block_bytes;
-        assert!(inside || slow.op == "flush", "{name}: {slow:?}");
+        assert!(
+            inside || slow.op == "flush" || slow.op == "probe",
+            "{name}: {slow:?}"
+        );
     }
     let gaps = step.poll_gaps.iter().map(|gap| gap.up_to_ns);
     assert!(gaps.is_sorted(), "{name}: gaps");
