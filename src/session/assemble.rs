@@ -131,10 +131,8 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         streams,
         path: Vec::new(),
         ceilings: Ceilings::default(),
-        verdict: Verdict {
-            kind: "undecided".to_owned(),
-            why: "the links of the path were not read".to_owned(),
-        },
+        verdict: Verdict::undecided("the links of the path were not read"),
+        expect: Vec::new(),
         poll_gaps: poll_gaps(&end.outcomes),
         warnings,
         series: end.collected.series,
