@@ -24,7 +24,7 @@ const UNITS: [&str; 15] = [
 
 /// Numbers without a unit, and statistics whose unit the object's own name carries (`latency_ns.p50`).
 /// Every entry must be needed.
-pub const UNITLESS: [(&str, &[&str]); 6] = [
+pub const UNITLESS: [(&str, &[&str]); 9] = [
     (
         "Latency",
         &[
@@ -36,6 +36,10 @@ pub const UNITLESS: [(&str, &[&str]); 6] = [
     ("Depth", &["in_flight_mean"]),
     ("ReactorUse", &["cpu"]),
     ("SlowIo", &["cpu", "stream"]),
+    ("Comparison", &["seed"]),
+    // Their unit depends on the metric, and is a field beside them.
+    ("ComparedMetric", &["rounds", "means"]),
+    ("Estimate", &["value", "low", "high"]),
 ];
 
 fn is_unitless(owner: &str, name: &str) -> bool {
