@@ -2,6 +2,7 @@
 //! the code that reads job files, so that messages agree.
 
 use super::calibrate::CalibrateArgs;
+use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
 use super::listing::ListFormat;
 use super::progress::Mode;
@@ -34,6 +35,11 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
+    /// Hold two devices, two backends or saved records against each other
+    ///
+    /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
+    /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
+    Compare(Box<CompareArgs>),
     /// List block devices: model, serial, size, blocks, and what uses them
     Devices {
         /// What stdout holds
@@ -120,7 +126,7 @@ pub struct RunArgs {
 }
 
 /// A parser for an enum whose values have names.
-fn names<T: Copy + Send + Sync + 'static>(
+pub(super) fn names<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod calibrate;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
@@ -46,6 +47,10 @@ fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
