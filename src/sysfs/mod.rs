@@ -11,7 +11,6 @@ pub mod node;
 pub mod nvme;
 pub mod scsi;
 pub mod swaps;
-pub mod vpd;
 
 pub use block::BlockDev;
 pub use mounts::Mount;
