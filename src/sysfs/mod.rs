@@ -12,7 +12,6 @@ pub mod nvme;
 pub mod pci;
 pub mod scsi;
 pub mod swaps;
-pub mod vpd;
 
 pub use block::BlockDev;
 pub use mounts::Mount;
