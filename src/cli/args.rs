@@ -5,6 +5,7 @@ use super::calibrate::CalibrateArgs;
 use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
 use super::listing::ListFormat;
+use super::load::LoadArgs;
 use super::progress::Mode;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -40,6 +41,11 @@ pub enum Verb {
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
     /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
     Compare(Box<CompareArgs>),
+    /// Measure latency against load, and the highest rate whose 99th percentile still holds
+    ///
+    /// A closed loop gives the peak; then arrivals come at shares of it, whether or not the device keeps up, and
+    /// their wait counts. With --p99, exit code 5 where no rate keeps it.
+    Load(Box<LoadArgs>),
     /// List block devices: model, serial, size, blocks, and what uses them
     Devices {
         /// What stdout holds

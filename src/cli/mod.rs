@@ -4,12 +4,14 @@ pub mod args;
 pub mod calibrate;
 pub mod check;
 pub mod compare;
+mod compare_sides;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
 mod job_flags;
 pub mod listing;
+pub mod load;
 pub mod output;
 pub mod progress;
 mod progress_line;
@@ -51,6 +53,10 @@ fn verb(verb: Verb) -> Exit {
             Err(died) => run::died(args.format, died),
         },
         Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },

@@ -2,3 +2,4 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod load;
