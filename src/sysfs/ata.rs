@@ -76,7 +76,9 @@ impl AtaLink {
     }
 
     /// Speed now, read again.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`Absent`].
     pub fn rate_now(&self) -> Fact<SasRate> {
         rate(&self.dir.join("sata_spd"))
     }

@@ -198,7 +198,14 @@ fn this_machine_is_read() {
 }
 
 /// Tree, function, what its links are; the sizes of payload and read request that its configuration says.
-const HOPS: [(&str, &str, &[&str], Option<(u32, u32)>); 12] = [
+type MadePath = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    Option<(u32, u32)>,
+);
+
+const HOPS: [MadePath; 12] = [
     (
         "vmd.tree",
         "10000:e1:00.0",

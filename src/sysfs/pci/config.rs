@@ -178,7 +178,7 @@ impl Config {
         }
         let mut at = usize::from(self.bytes[CAPABILITIES_POINTER] & !3);
         for _ in 0..48 {
-            if at < HEADER_BYTES || at >= PCI_BYTES {
+            if !(HEADER_BYTES..PCI_BYTES).contains(&at) {
                 return None;
             }
             if self.bytes[at] == id {
