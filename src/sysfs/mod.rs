@@ -18,7 +18,6 @@ pub mod sas;
 pub mod scsi;
 pub mod scsi_host;
 pub mod swaps;
-pub mod vpd;
 
 pub use block::BlockDev;
 pub use mounts::Mount;
