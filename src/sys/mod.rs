@@ -11,6 +11,8 @@ mod mapping;
 pub mod perf;
 pub mod ring;
 mod ring_kinds;
+pub mod sg;
+pub mod sg_lane;
 pub mod slots;
 pub mod space;
 pub mod standin;
