@@ -59,6 +59,9 @@ pub struct DeviceFacts {
     pub rotational: Option<bool>,
     /// Largest single I/O; larger ones are split below us or refused by the backend.
     pub max_io: Option<Bytes>,
+    /// Largest single read or write that can be sent: what is larger is refused. `None` where larger ones are
+    /// split below us.
+    pub max_command: Option<Bytes>,
     /// Most commands the device (or its queue) holds at once.
     pub device_depth: Option<u32>,
     /// Whether trim can be sent, or why not.

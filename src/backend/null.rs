@@ -32,6 +32,7 @@ impl NullDevice {
                 physical_block: None,
                 rotational: None,
                 max_io: None,
+                max_command: None,
                 device_depth: None,
                 trim: Ok(()),
                 flush: Ok(()),

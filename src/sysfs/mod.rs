@@ -9,6 +9,7 @@ pub mod host;
 pub mod mounts;
 pub mod node;
 pub mod nvme;
+pub mod nvme_ctrl;
 pub mod scsi;
 pub mod swaps;
 pub mod vpd;
