@@ -10,9 +10,9 @@ pub mod mounts;
 pub mod node;
 pub mod nvme;
 pub mod nvme_ctrl;
+pub mod pci;
 pub mod scsi;
 pub mod swaps;
-pub mod vpd;
 
 pub use block::BlockDev;
 pub use mounts::Mount;

@@ -64,7 +64,7 @@ pub struct UringCmdDevice {
     /// Bytes that fit the segments of one request on ordinary pages.
     segments_bytes: Option<u64>,
     /// Block nodes held with `O_EXCL` while this one is written.
-    held: Vec<Arc<File>>,
+    held: Vec<File>,
     notes: Notes,
 }
 
@@ -134,25 +134,12 @@ impl UringCmdDevice {
         self
     }
 
-    /// Keeps these block nodes open with `O_EXCL` for as long as the device is: nobody can mount or hold
-    /// what is being written past them.
-    ///
-    /// # Errors
-    /// [`BackendError::Open`]: EBUSY where somebody holds one already.
-    pub fn holding<'a>(
-        mut self,
-        nodes: impl IntoIterator<Item = &'a Path>,
-    ) -> Result<Self, BackendError> {
-        for path in nodes {
-            let mode = OpenMode {
-                direct: false,
-                write: false,
-                exclusive: true,
-            };
-            let file = ioctl::open(path, mode).map_err(|errno| open_error(path, errno, true))?;
-            self.held.push(Arc::new(file));
-        }
-        Ok(self)
+    /// Keeps these files open for as long as the device is: its block nodes, opened with `O_EXCL`, so that
+    /// nobody can mount or hold what is being written past them.
+    #[must_use]
+    pub fn holding(mut self, block_nodes: Vec<File>) -> Self {
+        self.held = block_nodes;
+        self
     }
 
     /// Health of the controller.
