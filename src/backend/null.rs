@@ -33,6 +33,7 @@ impl NullDevice {
                 rotational: None,
                 max_io: None,
                 max_command: None,
+                block_path: None,
                 device_depth: None,
                 trim: Ok(()),
                 flush: Ok(()),

@@ -119,6 +119,7 @@ impl SpdkDevice {
             rotational: Some(false),
             max_io: Some(Bytes(u64::from(controller.max_transfer_bytes()))),
             max_command: None,
+            block_path: None,
             device_depth: Some(controller.queue_entries() - 1),
             trim: identify
                 .dataset_management

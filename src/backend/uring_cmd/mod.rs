@@ -110,6 +110,7 @@ impl UringCmdDevice {
         let smart = node.smart().map_err(|error| error.to_string());
         let mut facts = facts(name, &node, &queue, &found)?;
         facts.probe = probe;
+        facts.block_path = Some(sysfs.dev(&found.block).display().to_string());
         Ok(Self {
             facts,
             node,
@@ -259,6 +260,7 @@ fn facts(
         probe: Ok(()),
         in_use: Vec::new(),
         own_scratch: false,
+        block_path: None,
         path,
     })
 }

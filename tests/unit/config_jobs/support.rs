@@ -19,6 +19,7 @@ pub fn device(path: &str, block_bytes: u32, capacity_bytes: u64) -> DeviceFacts 
         rotational: None,
         max_io: None,
         max_command: None,
+        block_path: None,
         device_depth: None,
         trim: Ok(()),
         flush: Ok(()),
