@@ -7,10 +7,12 @@
 pub mod contract;
 mod facts;
 mod null;
+mod ring_queue;
 pub mod sg;
 pub mod sim;
 pub mod spdk;
 pub mod uring;
+pub mod uring_cmd;
 
 pub use facts::{DeviceFacts, DeviceKind};
 pub use null::{NullDevice, NullQueue};

@@ -56,6 +56,7 @@ pub(super) fn fit(
             ),
         ));
     }
+    fits_a_command(largest, stream, target)?;
     note_split(largest, stream, target, notes);
     Ok(Fitted {
         sizes,
@@ -251,6 +252,24 @@ fn region_blocks(
         // All of it is all of it, the last odd blocks too.
         SizeSpec::Percent(share_pct) if share_pct >= 100.0 => Ok(target.blocks),
         SizeSpec::Percent(share_pct) => Ok(target.share(share_pct, unit)),
+    }
+}
+
+/// Where nothing below us splits, what is larger than a command cannot be sent.
+fn fits_a_command(
+    largest: u32,
+    stream: &StreamIntent,
+    target: &Target<'_>,
+) -> Result<(), ConfigError> {
+    let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
+    match (bytes, target.facts.max_command) {
+        (Some(bytes), Some(most)) if bytes > most && stream.ops != OpMix::Trim => Err(target.unfit(
+            &stream.sizes.shares.place,
+            format!(
+                "requests of {bytes} are larger than one command can be, which is {most} here; allowed: up to {most}"
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

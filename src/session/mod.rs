@@ -10,9 +10,11 @@ pub mod written;
 
 mod assemble;
 mod cost;
+mod describe;
 mod doubts;
 mod environment;
 mod error;
+mod hold;
 mod leave;
 mod mix;
 mod observer;

@@ -86,6 +86,9 @@ impl Session {
             Opened::Uring { devices, .. } => {
                 run_team(devices, setups, &self.clock, control, watch)?
             }
+            Opened::UringCmd { devices, .. } => {
+                run_team(devices, setups, &self.clock, control, watch)?
+            }
             Opened::Spdk { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
             Opened::Sim { devices, clock } => {
                 run_virtual_team(devices, setups, clock, control, watch)?

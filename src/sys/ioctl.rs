@@ -2,6 +2,7 @@
 
 use super::last_errno;
 use crate::errno::Errno;
+use crate::proto::nvme::Command;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -353,6 +354,43 @@ fn get_int(file: &File, request: libc::Ioctl) -> Result<u32, Errno> {
     u32::try_from(value).map_err(|_| Errno(libc::ERANGE))
 }
 
+/// Namespace ID of an NVMe node (`NVME_IOCTL_ID`).
+///
+/// # Errors
+/// The kernel's: ENOTTY where it is no NVMe node.
+pub(super) fn nvme_nsid(file: &File) -> Result<u32, Errno> {
+    // include/uapi/linux/nvme_ioctl.h: `_IO('N', 0x40)`; the result is the ID.
+    let request = io(0, b'N', 0x40, 0);
+    // SAFETY: this request takes no argument.
+    let nsid = unsafe { ioctl(file, request, std::ptr::null_mut()) }?;
+    u32::try_from(nsid).map_err(|_| Errno(libc::ERANGE))
+}
+
+/// `struct nvme_passthru_cmd` (include/uapi/linux/nvme_ioctl.h) as dwords.
+type NvmePassthru = [u32; 18];
+
+/// Sends an admin command that fills `data`, and waits for it. Says the completion's status without its phase
+/// tag, 0 for success. Only for commands that move exactly `data.len()` bytes to the host, or none.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn nvme_admin(file: &File, command: &Command, data: &mut [u8]) -> Result<i32, Errno> {
+    let request = iowr(b'N', 0x41, size_of::<NvmePassthru>());
+    let address = if data.is_empty() {
+        0
+    } else {
+        data.as_mut_ptr() as u64
+    };
+    let mut dwords: NvmePassthru = std::array::from_fn(|index| command.dword(index));
+    dwords[6] = address as u32;
+    dwords[7] = (address >> 32) as u32;
+    dwords[9] = u32::try_from(data.len()).map_err(|_| Errno(libc::EINVAL))?;
+    // SAFETY: this request reads and writes the 72 bytes of its struct, and lets the controller write to the
+    // `data_len` bytes at `addr`, which are `data`, ours alone for the call. That the command moves no more
+    // is promised by the callers, all in this folder.
+    unsafe { ioctl(file, request, dwords.as_mut_ptr().cast()) }
+}
+
 /// # Safety
 /// `arg` must be what `request` reads and writes.
 unsafe fn ioctl(file: &File, request: libc::Ioctl, arg: *mut libc::c_void) -> Result<i32, Errno> {
@@ -390,6 +428,9 @@ mod tests {
         assert_eq!(ior(0x12, 114, 8), 0x8008_1272, "BLKGETSIZE64");
         assert_eq!(iowr(b'f', 11, 32), 0xc020_660b, "FS_IOC_FIEMAP");
         assert_eq!(io(0, 0x12, 103, 0), 0x1267, "BLKSECTGET");
+        assert_eq!(io(0, b'N', 0x40, 0), 0x4e40, "NVME_IOCTL_ID");
+        let admin = iowr(b'N', 0x41, size_of::<NvmePassthru>());
+        assert_eq!(admin, 0xc048_4e41, "NVME_IOCTL_ADMIN_CMD");
         assert_eq!(size_of::<Extent>(), 56);
         assert_eq!(std::mem::offset_of!(Extent, flags), 40);
         assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);

@@ -9,6 +9,8 @@ pub mod host;
 pub mod mounts;
 pub mod node;
 pub mod nvme;
+pub mod nvme_ctrl;
+pub mod pci;
 pub mod scsi;
 pub mod swaps;
 

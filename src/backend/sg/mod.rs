@@ -229,11 +229,13 @@ fn facts(
         max_io: Some(Bytes(
             u64::from(rules.command_blocks) * u64::from(block.bytes()),
         )),
+        max_command: None,
         device_depth: rules.device_depth,
         trim,
         flush: Ok(()),
         probe: Ok(()),
         in_use: Vec::new(),
+        block_path: None,
         own_scratch: false,
     }
 }
