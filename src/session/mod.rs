@@ -19,6 +19,7 @@ mod leave;
 mod mix;
 mod observer;
 mod open;
+mod open_sg;
 mod place;
 mod queue_cost;
 mod readiness;

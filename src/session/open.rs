@@ -4,7 +4,9 @@ use super::SessionError;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
 use super::hold::hold;
+use super::open_sg;
 use super::scratch::{Scratch, Setup};
+use crate::backend::sg::SgDevice;
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
@@ -48,6 +50,13 @@ pub enum Opened {
         /// Why this backend.
         reason: String,
     },
+    /// `sg`
+    Sg {
+        /// The devices.
+        devices: Vec<SgDevice>,
+        /// Why this backend.
+        reason: String,
+    },
     /// `spdk`
     Spdk {
         /// The namespaces, with their controllers attached.
@@ -67,6 +76,10 @@ enum Named<'a> {
     NvmeGeneric,
     /// A block node of an NVMe namespace.
     NvmeBlock,
+    /// A generic node of a SCSI device.
+    ScsiGeneric,
+    /// A block node of a SCSI disk.
+    ScsiBlock,
     Path,
 }
 
@@ -96,9 +109,23 @@ impl<'a> Named<'a> {
                 Ok(NodeKind::Block { major, minor }) if is_nvme(sysfs, major, minor) => {
                     Self::NvmeBlock
                 }
+                Ok(NodeKind::Char { major, minor }) if open_sg::is_node(sysfs, major, minor) => {
+                    Self::ScsiGeneric
+                }
+                Ok(NodeKind::Block { major, minor }) if open_sg::is_disk(sysfs, major, minor) => {
+                    Self::ScsiBlock
+                }
                 _ => Self::Path,
             }
         }
+    }
+
+    /// Whether it is the name of a node or file.
+    const fn is_path(&self) -> bool {
+        !matches!(
+            self,
+            Self::Null(_) | Self::Sim(_) | Self::Scratch(_) | Self::Spdk
+        )
     }
 
     /// The backends that can drive it, best first.
@@ -109,6 +136,8 @@ impl<'a> Named<'a> {
             Self::Spdk => &[BackendChoice::Spdk],
             Self::NvmeGeneric => &[BackendChoice::UringCmd],
             Self::NvmeBlock => &[BackendChoice::Uring, BackendChoice::UringCmd],
+            Self::ScsiGeneric => &[BackendChoice::Sg],
+            Self::ScsiBlock => &[BackendChoice::Uring, BackendChoice::Sg],
             Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
         }
     }
@@ -153,6 +182,7 @@ impl Opened {
             Some(BackendChoice::Null) => open_null(names, sysfs),
             Some(BackendChoice::Sim) => open_sim(names, sysfs),
             Some(BackendChoice::UringCmd) => open_uring_cmd(names, choice, sysfs),
+            Some(BackendChoice::Sg) => open_sg::open(names, choice, sysfs),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
             _ => open_uring(names, choice, sysfs, setup),
         }
@@ -167,6 +197,9 @@ impl Opened {
         permits: &HashMap<String, Permit>,
         sysfs: &Sysfs,
     ) -> Result<Self, SessionError> {
+        if let Self::Sg { devices, .. } = &mut self {
+            open_sg::permit_writes(devices, permits, sysfs)?;
+        }
         if let Self::UringCmd { devices, .. } = &mut self {
             for device in devices.iter_mut() {
                 let name = device.facts().path.clone();
@@ -215,6 +248,7 @@ impl Opened {
             Self::Sim { devices, .. } => facts_of(devices),
             Self::Uring { devices, .. } => facts_of(devices),
             Self::UringCmd { devices, .. } => facts_of(devices),
+            Self::Sg { devices, .. } => facts_of(devices),
             Self::Spdk { devices, .. } => facts_of(devices),
         }
     }
@@ -239,6 +273,7 @@ impl Opened {
             Self::UringCmd { devices, reason } => {
                 ("uring-cmd", reason.clone(), features_of(devices))
             }
+            Self::Sg { devices, reason } => ("sg", reason.clone(), features_of(devices)),
             Self::Spdk { devices, reason } => ("spdk", reason.clone(), features_of(devices)),
         };
         BackendUse {
@@ -253,9 +288,16 @@ impl Opened {
     pub fn notes(&self) -> Vec<Warning> {
         match self {
             Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
-            Self::Null(_) | Self::Sim { .. } | Self::UringCmd { .. } | Self::Spdk { .. } => {
-                Vec::new()
-            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Doubts that only the devices can raise, about the step that has just ended.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        match self {
+            Self::Sg { devices, .. } => devices.iter().flat_map(Device::warnings).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -268,10 +310,7 @@ impl Opened {
 
 /// One device under two names would be taken for two: twice the load, half the figures.
 fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
-    let is_path = |name: &&&str| {
-        let named = Named::of(name, sysfs);
-        matches!(named, Named::Path | Named::NvmeBlock | Named::NvmeGeneric)
-    };
+    let is_path = |name: &&&str| Named::of(name, sysfs).is_path();
     let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
     if paths.len() < 2 {
         return Ok(());

@@ -81,9 +81,12 @@ impl SgDevice {
         let kernel = Kernel {
             queue: ScsiQueue::read(sysfs, &place.device_dir).map_err(unread)?,
             allows_direct: scsi::allows_direct(sysfs).map_err(unread)? == Some(true),
-            device_dir: Some(place.device_dir),
+            device_dir: Some(place.device_dir.clone()),
         };
-        Self::over(sysfs, &name, SgNode::at(&place.node), kernel)
+        let device = Self::over(sysfs, &name, SgNode::at(&place.node), kernel)?;
+        let block = scsi::block_of_device(&place.device_dir).map_err(unread)?;
+        let block_path = block.map(|block| sysfs.dev(block).display().to_string());
+        Ok(device.with_facts(|facts| facts.block_path = block_path))
     }
 }
 
