@@ -10,13 +10,16 @@ pub mod written;
 
 mod assemble;
 mod cost;
+mod describe;
 mod doubts;
 mod environment;
 mod error;
+mod hold;
 mod leave;
 mod mix;
 mod observer;
 mod open;
+mod open_sg;
 mod place;
 mod queue_cost;
 mod readiness;

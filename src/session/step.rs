@@ -54,7 +54,7 @@ impl Session {
         let mut watch = Watch::new(plan, numbers, &self.control, observer);
         let end = self.run(opened, &setups, &mut |collector| watch.look(collector))?;
         let is_real = !matches!(opened, Opened::Sim { .. });
-        let step = assemble(
+        let mut step = assemble(
             StepFacts {
                 plan,
                 plan_json,
@@ -69,6 +69,7 @@ impl Session {
             },
             end,
         );
+        step.warnings.extend(opened.warnings());
         observer.step_done(&step);
         Ok(step)
     }
@@ -86,6 +87,10 @@ impl Session {
             Opened::Uring { devices, .. } => {
                 run_team(devices, setups, &self.clock, control, watch)?
             }
+            Opened::UringCmd { devices, .. } => {
+                run_team(devices, setups, &self.clock, control, watch)?
+            }
+            Opened::Sg { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
             Opened::Spdk { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
             Opened::Sim { devices, clock } => {
                 run_virtual_team(devices, setups, clock, control, watch)?
@@ -94,12 +99,17 @@ impl Session {
     }
 }
 
-/// SPDK finds completions one by one: a reading at the first of a poll would be too early for the rest.
+/// SPDK and sg find completions one by one: a reading at the first of a poll would be too early for the rest.
 fn stamp_fits(opened: &Opened, plan: &StepPlan) -> Result<(), SessionError> {
-    if matches!(opened, Opened::Spdk { .. }) && plan.stamp == StampChoice::Batch {
+    let backend = match opened {
+        Opened::Spdk { .. } => "spdk",
+        Opened::Sg { .. } => "sg",
+        _ => return Ok(()),
+    };
+    if plan.stamp == StampChoice::Batch {
         return Err(SessionError::WrongBackend {
             device: plan.name.clone(),
-            backend: "spdk",
+            backend,
             why: "stamp: batch would stamp completions before they are found; use exact or auto"
                 .to_owned(),
         });
