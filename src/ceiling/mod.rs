@@ -17,6 +17,7 @@ pub mod pcie;
 pub mod plateau;
 pub mod sas;
 pub mod sata;
+pub mod share;
 pub mod shared;
 pub mod verdict;
 
