@@ -10,6 +10,7 @@
 //! control, 8 bytes each), SKP ordered sets (at least [`pcie::SKP_LEAST_RATIO`] of the line), retries, credits.
 //! Where a size is not known but assumed, the ceiling is a band from the least to the most favourable case.
 
+pub mod datasheet;
 pub mod host;
 pub mod mix;
 pub mod nvme;

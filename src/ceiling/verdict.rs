@@ -4,8 +4,8 @@ use super::host::HostEvidence;
 use super::plateau::Plateau;
 use super::share::{Measured, nearest, pct, shares};
 use crate::record::{
-    Ceiling, CeilingKind, Ceilings, DirectionCeilings, LinkChange, ShareOfCeiling, Unseen, Verdict,
-    VerdictKind,
+    Ceiling, CeilingKind, Ceilings, CounterDelta, DirectionCeilings, LinkChange, ShareOfCeiling,
+    Unseen, Verdict, VerdictKind,
 };
 
 /// From here on a limit counts as reached.
@@ -56,6 +56,8 @@ pub struct Evidence<'a> {
     pub unseen: &'a [Unseen],
     /// Links that changed.
     pub changes: &'a [LinkChange],
+    /// A counter of link errors that grew, or cannot be trusted.
+    pub errors: Option<&'a CounterDelta>,
     /// What the curve over depth shows.
     pub plateau: Option<Plateau>,
     /// What burning time shows.
@@ -122,6 +124,9 @@ fn nothing_to_judge(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Ver
     if evidence.read.is_none() && evidence.write.is_none() {
         return Some(Verdict::undecided("nothing was read or written"));
     }
+    if let Some(error) = evidence.errors {
+        return Some(link_errors(error));
+    }
     let change = evidence.changes.first()?;
     let why = format!(
         "{} changed from {} to {} while it was measured: the verdict is void",
@@ -130,6 +135,19 @@ fn nothing_to_judge(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Ver
     let next_step =
         "find out why the link retrains (power saving, errors, heat), then measure again";
     Some(verdict(VerdictKind::Undecided, None, why, next_step))
+}
+
+fn link_errors(error: &CounterDelta) -> Verdict {
+    let grown = error.grown_count.map_or_else(
+        || "went backwards".to_owned(),
+        |count| format!("grew by {count}"),
+    );
+    let why = format!(
+        "{} of {} {grown} while it was measured: the verdict is void",
+        error.counter, error.at
+    );
+    let next_step = "look for a bad contact, cable or riser, then measure again";
+    verdict(VerdictKind::Undecided, None, why, next_step)
 }
 
 fn distrusted(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
