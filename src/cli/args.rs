@@ -3,6 +3,7 @@
 
 use super::calibrate::CalibrateArgs;
 use super::job_flags::JobFlags;
+use super::lanes::LanesArgs;
 use super::listing::ListFormat;
 use super::progress::Mode;
 use crate::report::Format;
@@ -48,6 +49,8 @@ pub enum Verb {
     },
     /// Measure what the tool itself costs on this machine, stage by stage
     Calibrate(CalibrateArgs),
+    /// Show the way to devices hop by hop and what it lets through; measure what limits them
+    Lanes(LanesArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -120,7 +123,7 @@ pub struct RunArgs {
 }
 
 /// A parser for an enum whose values have names.
-fn names<T: Copy + Send + Sync + 'static>(
+pub(super) fn names<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {

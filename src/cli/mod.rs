@@ -8,6 +8,7 @@ pub mod devices;
 mod diagnostics;
 pub mod exit;
 mod job_flags;
+pub mod lanes;
 pub mod listing;
 pub mod output;
 pub mod progress;
@@ -55,6 +56,14 @@ fn verb(verb: Verb) -> Exit {
             let work = || {
                 standin::release_signals();
                 calibrated(&args).code()
+            };
+            standin::run(work)
+                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
+        }
+        Verb::Lanes(args) => {
+            let work = || {
+                standin::release_signals();
+                lanes::run(&args).code()
             };
             standin::run(work)
                 .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)

@@ -1,3 +1,4 @@
 //! What is built from runs.
 
 pub mod calibrate;
+pub mod lanes;

@@ -77,6 +77,12 @@ impl Default for Style {
     }
 }
 
+/// The report of `lanemark lanes` as text; ends with a line break.
+#[must_use]
+pub fn render_lanes(report: &crate::record::LanesReport, style: &Style) -> String {
+    text::lanes::render(report, style)
+}
+
 /// The report of `record`; ends with a line break. Only [`Format::Text`] looks at `style`.
 #[must_use]
 pub fn render(record: &Record, format: Format, style: &Style) -> String {

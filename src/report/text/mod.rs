@@ -2,6 +2,7 @@
 
 mod details;
 mod figures;
+pub mod lanes;
 mod layout;
 mod path;
 
