@@ -45,7 +45,7 @@ impl StreamTally {
         tally.blocks_count += u64::from(io.blocks);
         tally.sum_ns = tally.sum_ns.saturating_add(latency_ns);
         tally.max_ns = tally.max_ns.max(latency_ns);
-        // A flush has no place.
+        // Flushes and probes have no place.
         if io.blocks > 0 {
             self.first_lba = self.first_lba.min(io.lba);
             self.end_lba = self.end_lba.max(io.lba + u64::from(io.blocks));

@@ -4,13 +4,23 @@
 
 mod environment;
 mod figures;
+mod path;
 mod step;
+mod verdict;
 
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use path::{
+    CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
+    Unseen,
+};
 pub use step::{
-    BackendUse, Ceilings, Depth, DeviceUse, ErrorTally, Hop, MixCheck, PollGap, ReactorUse, SlowIo,
-    Stamp, StampMode, Step, StreamUse, Verdict,
+    BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
+    StampMode, Step, StreamUse,
+};
+pub use verdict::{
+    Ceiling, CeilingKind, Ceilings, Criterion, DirectionCeilings, IopsBand, Predicted, RateBand,
+    ShareOfCeiling, Verdict, VerdictKind,
 };
 
 use serde::{Deserialize, Serialize};
