@@ -3,6 +3,7 @@
 //! A fact that is not there and a fact that is garbled are different things: the first is `None` (or
 //! [`SysfsError::Read`] where it must exist), the second is [`SysfsError::Garbled`]. Never a silent zero.
 
+pub mod bind;
 pub mod block;
 pub mod filesystems;
 pub mod host;

@@ -1,6 +1,7 @@
 //! What needs neither root nor a device: one binary, since each one is linked with the whole library.
 #![allow(clippy::unwrap_used)]
 
+mod claim;
 mod config_jobs;
 mod devices_list;
 mod guard_cases;
