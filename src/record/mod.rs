@@ -2,12 +2,18 @@
 //!
 //! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
 
+mod comparison;
 mod environment;
 mod figures;
 mod path;
 mod step;
 mod verdict;
 
+pub use comparison::{
+    Against, Aggregate, COMPARISON_KIND, ComparedIndex, ComparedMetric, ComparedSide, ComparedStep,
+    Comparison, ComparisonDesign, ComparisonVerdict, Confounder, Efficiency, Estimate,
+    IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
+};
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
 pub use path::{
