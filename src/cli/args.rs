@@ -2,6 +2,7 @@
 //! the code that reads job files, so that messages agree.
 
 use super::calibrate::CalibrateArgs;
+use super::claim::{ClaimArgs, ReleaseArgs};
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
@@ -51,6 +52,10 @@ pub enum Verb {
     Calibrate(CalibrateArgs),
     /// Show the way to devices hop by hop and what it lets through; measure what limits them
     Lanes(LanesArgs),
+    /// Take NVMe controllers from the kernel, for SPDK
+    Claim(ClaimArgs),
+    /// Give claimed controllers back to the driver they came from
+    Release(ReleaseArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -112,6 +117,10 @@ pub struct RunArgs {
     /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
     #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
     pub overwrite: Vec<String>,
+
+    /// Claim the NVMe devices of the job for SPDK, and give them back at the end of the run
+    #[arg(long, help_heading = "Safety")]
+    pub claim: bool,
 
     /// Refuse where a warning would do, such as reads of never-written blocks
     #[arg(long, help_heading = "Safety")]

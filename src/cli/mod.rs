@@ -3,6 +3,8 @@
 pub mod args;
 pub mod calibrate;
 pub mod check;
+pub mod claim;
+mod claimed;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
@@ -46,6 +48,7 @@ pub fn main(args: &[OsString]) -> Exit {
 fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
+        Verb::Run(args) if args.claim => claimed::run(&args),
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
@@ -68,6 +71,8 @@ fn verb(verb: Verb) -> Exit {
             standin::run(work)
                 .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
         }
+        Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
+        Verb::Release(args) => claim::release(&args, &Sysfs::host()),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),

@@ -1,5 +1,6 @@
 //! From a plan and the device's facts, over reactors, to a record.
 
+pub mod claim;
 pub mod guard;
 pub mod identity;
 pub mod machine;
@@ -9,6 +10,7 @@ pub mod scan;
 pub mod written;
 
 mod assemble;
+mod auto;
 mod cost;
 mod describe;
 mod doubts;
@@ -31,6 +33,7 @@ mod spdk_writes;
 mod step;
 mod watch;
 
+pub use auto::{settled, why_not_spdk};
 pub use cost::{EngineCost, EngineLoad, engine_cost, random_reads, tool_cost_ns};
 pub use environment::{environment, tool};
 pub use error::SessionError;

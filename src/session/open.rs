@@ -1,6 +1,7 @@
 //! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
 
 use super::SessionError;
+use super::auto;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
 use super::hold::hold;
@@ -166,6 +167,12 @@ impl Opened {
         sysfs: &Sysfs,
         setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
+        let mut settled = Vec::new();
+        for name in names {
+            settled.push(auto::settle(name, choice, sysfs)?);
+        }
+        let names: Vec<&str> = settled.iter().map(String::as_str).collect();
+        let names = names.as_slice();
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
             kinds.push(backend_for(name, choice, sysfs)?);
@@ -310,6 +317,15 @@ impl Opened {
 
 /// One device under two names would be taken for two: twice the load, half the figures.
 fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
+    for (index, one) in names.iter().enumerate() {
+        let same = (names[..index].iter()).find(|other| auto::is_same_spdk(one, other));
+        if let Some(other) = same {
+            return Err(SessionError::SameDevice {
+                device: (*one).to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+    }
     let is_path = |name: &&&str| Named::of(name, sysfs).is_path();
     let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
     if paths.len() < 2 {
@@ -437,7 +453,7 @@ fn open_uring(
     {
         "auto: a regular file".to_owned()
     } else {
-        format!("auto: {}", spdk_absent())
+        format!("auto: {}", not_spdk(&devices, sysfs))
     };
     Ok(Opened::Uring {
         devices,
@@ -469,20 +485,18 @@ fn open_uring_cmd(
 
 fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let devices = SpdkDevice::open_all(sysfs, names)?;
-    let reason = match choice {
-        BackendChoice::Spdk => "asked for",
-        _ => "auto: named by a transport ID",
-    };
-    Ok(Opened::Spdk {
-        devices,
-        reason: reason.to_owned(),
-    })
+    let reason = auto::why_spdk(names.first().copied().unwrap_or_default(), choice, sysfs);
+    Ok(Opened::Spdk { devices, reason })
 }
 
-/// Why SPDK was not taken.
-fn spdk_absent() -> &'static str {
-    match crate::spdk::absent() {
-        Some(_) => "built without SPDK",
-        None => "not named by a transport ID",
+/// Why SPDK was not taken, for each kind of device once.
+fn not_spdk(devices: &[UringDevice], sysfs: &Sysfs) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for facts in devices.iter().map(Device::facts) {
+        let reason = auto::why_not_spdk(Path::new(&facts.path), &facts.in_use, sysfs);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
+    reasons.join("; ")
 }

@@ -6,6 +6,7 @@
 pub mod absent;
 pub mod ata;
 pub mod attach;
+pub mod bind;
 pub mod block;
 pub mod filesystems;
 pub mod host;

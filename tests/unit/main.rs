@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attachments;
+mod claim;
 mod config_jobs;
 mod devices_list;
 mod guard_cases;
