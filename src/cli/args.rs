@@ -3,6 +3,7 @@
 
 use super::calibrate::CalibrateArgs;
 use super::claim::{ClaimArgs, ReleaseArgs};
+use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
@@ -36,6 +37,11 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
+    /// Hold two devices, two backends or saved records against each other
+    ///
+    /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
+    /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
+    Compare(Box<CompareArgs>),
     /// List block devices: model, serial, size, blocks, and what uses them
     Devices {
         /// What stdout holds

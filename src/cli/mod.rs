@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod check;
 pub mod claim;
 mod claimed;
+pub mod compare;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
@@ -50,6 +51,10 @@ fn verb(verb: Verb) -> Exit {
         // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) if args.claim => claimed::run(&args),
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },

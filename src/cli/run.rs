@@ -316,7 +316,7 @@ fn consent(args: &RunArgs) -> Result<Consent, RunError> {
 }
 
 /// A seed that differs from run to run; it is in the record.
-fn fresh_seed() -> u64 {
+pub(super) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()

@@ -3,6 +3,7 @@
 
 mod attachments;
 mod claim;
+mod compare_stats;
 mod config_jobs;
 mod devices_list;
 mod guard_cases;
