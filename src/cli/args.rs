@@ -8,6 +8,7 @@ use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
 use super::progress::Mode;
+use super::report::ReportArgs;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -62,6 +63,8 @@ pub enum Verb {
     Claim(ClaimArgs),
     /// Give claimed controllers back to the driver they came from
     Release(ReleaseArgs),
+    /// Make a page of saved records: one HTML file, nothing fetched
+    Report(ReportArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

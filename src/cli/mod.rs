@@ -17,7 +17,9 @@ pub mod output;
 pub mod progress;
 mod progress_line;
 mod quick;
+pub mod report;
 pub mod run;
+mod saved;
 mod signals;
 mod terminal;
 mod version;
@@ -78,6 +80,7 @@ fn verb(verb: Verb) -> Exit {
         }
         Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
         Verb::Release(args) => claim::release(&args, &Sysfs::host()),
+        Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),

@@ -249,6 +249,7 @@ fn steps(
 ) -> Result<Record, RunError> {
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
         status: Outcome::Finished,
         error: None,
         tool: tool(session.tool_cost_ns),
@@ -329,7 +330,7 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         Format::Json => {
             format!("{:#}\n", plan_json(plan))
         }
-        Format::Text | Format::Csv => describe(plan),
+        Format::Text | Format::Csv | Format::Html => describe(plan),
     };
     plan.notes
         .iter()

@@ -79,6 +79,9 @@ pub struct Warning {
 pub struct Record {
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
+    /// The command line that made it, the program's name first; empty in records of older versions.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// How the whole run ended.
     pub status: Outcome,
     /// Why it did not finish.

@@ -4,6 +4,7 @@ mod comparison_csv;
 mod csv;
 mod directions;
 pub mod figures;
+pub mod html;
 mod json;
 mod printable;
 mod text;
@@ -22,11 +23,13 @@ pub enum Format {
     Json,
     /// One row for each step and direction.
     Csv,
+    /// A page for a browser.
+    Html,
 }
 
 impl Format {
     /// Every form, in the order of the help text.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Csv];
+    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Csv, Self::Html];
 
     /// The name on the command line.
     #[must_use]
@@ -35,13 +38,14 @@ impl Format {
             Self::Text => "text",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Html => "html",
         }
     }
 }
 
 /// Why a text names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a format: text, json and csv are")]
+#[error("`{0}` is not a format: text, json, csv and html are")]
 pub struct FormatError(pub String);
 
 impl std::str::FromStr for Format {
@@ -91,6 +95,7 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
         Format::Text => text::render(record, style),
         Format::Json => json::render(record),
         Format::Csv => csv::render(record),
+        Format::Html => html::render(std::slice::from_ref(record), &[]),
     }
 }
 

@@ -10,6 +10,9 @@ mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
 mod pci_paths;
+#[path = "../shared/report_cells.rs"]
+mod report_cells;
+mod report_html;
 mod report_json_csv;
 mod report_output;
 mod report_text;

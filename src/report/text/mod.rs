@@ -5,7 +5,7 @@ mod details;
 mod figures;
 pub mod lanes;
 mod layout;
-mod path;
+pub mod path;
 
 pub use comparison::render as render_comparison;
 
