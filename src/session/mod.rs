@@ -20,6 +20,7 @@ mod hold;
 mod judge;
 mod leave;
 mod mix;
+mod named;
 mod observer;
 mod open;
 mod open_sg;
