@@ -18,6 +18,7 @@ mod mix;
 mod observer;
 mod open;
 mod place;
+mod preflight_polling;
 mod queue_cost;
 mod readiness;
 mod scratch;
