@@ -34,8 +34,10 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
-    /// List block devices: model, serial, size, blocks, and what uses them
+    /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
+        /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number
+        device: Option<String>,
         /// What stdout holds
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,

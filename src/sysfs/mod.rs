@@ -8,6 +8,7 @@ pub mod ata;
 pub mod attach;
 pub mod block;
 pub mod filesystems;
+pub mod format;
 pub mod host;
 pub mod mounts;
 pub mod node;

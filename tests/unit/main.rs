@@ -3,6 +3,7 @@
 
 mod attachments;
 mod config_jobs;
+mod devices_attached;
 mod devices_list;
 mod guard_cases;
 mod guard_signatures;
