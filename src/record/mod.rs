@@ -5,6 +5,7 @@
 mod comparison;
 mod environment;
 mod figures;
+mod lanes;
 mod path;
 mod step;
 mod verdict;
@@ -16,6 +17,7 @@ pub use comparison::{
 };
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use lanes::{LaneBurn, LaneDevice, LaneMeasurement, LanePoint, LanesReport, SharedLink};
 pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,

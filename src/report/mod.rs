@@ -1,5 +1,6 @@
 //! Records as people and programs read them: one exporter a file, and nothing but records goes in.
 
+mod comparison_csv;
 mod csv;
 mod directions;
 pub mod figures;
@@ -9,7 +10,7 @@ mod text;
 
 pub use printable::{html_escaped, printable};
 
-use crate::record::Record;
+use crate::record::{Comparison, Record};
 
 /// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,6 +78,12 @@ impl Default for Style {
     }
 }
 
+/// The report of `lanemark lanes` as text; ends with a line break.
+#[must_use]
+pub fn render_lanes(report: &crate::record::LanesReport, style: &Style) -> String {
+    text::lanes::render(report, style)
+}
+
 /// The report of `record`; ends with a line break. Only [`Format::Text`] looks at `style`.
 #[must_use]
 pub fn render(record: &Record, format: Format, style: &Style) -> String {
@@ -84,5 +91,15 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
         Format::Text => text::render(record, style),
         Format::Json => json::render(record),
         Format::Csv => csv::render(record),
+    }
+}
+
+/// The report of a comparison, like [`render`].
+#[must_use]
+pub fn render_comparison(comparison: &Comparison, format: Format, style: &Style) -> String {
+    match format {
+        Format::Text => text::render_comparison(comparison, style),
+        Format::Json => json::render(comparison),
+        Format::Csv => comparison_csv::render(comparison),
     }
 }

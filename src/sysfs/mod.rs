@@ -6,6 +6,7 @@
 pub mod absent;
 pub mod ata;
 pub mod attach;
+pub mod bind;
 pub mod block;
 pub mod filesystems;
 pub mod format;
@@ -14,6 +15,7 @@ pub mod mounts;
 pub mod node;
 pub mod nvme;
 pub mod nvme_controller;
+pub mod nvme_ctrl;
 pub mod pci;
 pub mod sas;
 pub mod scsi;

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod attachments;
+mod claim;
+mod compare_stats;
 mod config_jobs;
 mod devices_attached;
 mod devices_list;
