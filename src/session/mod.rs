@@ -26,6 +26,7 @@ mod open;
 mod open_sg;
 pub mod path;
 mod place;
+mod preflight_polling;
 mod queue_cost;
 mod readiness;
 mod scratch;
