@@ -2,11 +2,14 @@
 //! the code that reads job files, so that messages agree.
 
 use super::calibrate::CalibrateArgs;
+use super::claim::{ClaimArgs, ReleaseArgs};
 use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
+use super::lanes::LanesArgs;
 use super::listing::ListFormat;
 use super::load::LoadArgs;
 use super::progress::Mode;
+use super::report::ReportArgs;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -46,8 +49,10 @@ pub enum Verb {
     /// A closed loop gives the peak; then arrivals come at shares of it, whether or not the device keeps up, and
     /// their wait counts. With --p99, exit code 5 where no rate keeps it.
     Load(Box<LoadArgs>),
-    /// List block devices: model, serial, size, blocks, and what uses them
+    /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
+        /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number
+        device: Option<String>,
         /// What stdout holds
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
@@ -60,6 +65,14 @@ pub enum Verb {
     },
     /// Measure what the tool itself costs on this machine, stage by stage
     Calibrate(CalibrateArgs),
+    /// Show the way to devices hop by hop and what it lets through; measure what limits them
+    Lanes(LanesArgs),
+    /// Take NVMe controllers from the kernel, for SPDK
+    Claim(ClaimArgs),
+    /// Give claimed controllers back to the driver they came from
+    Release(ReleaseArgs),
+    /// Make a page of saved records: one HTML file, nothing fetched
+    Report(ReportArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -121,6 +134,10 @@ pub struct RunArgs {
     /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
     #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
     pub overwrite: Vec<String>,
+
+    /// Claim the NVMe devices of the job for SPDK, and give them back at the end of the run
+    #[arg(long, help_heading = "Safety")]
+    pub claim: bool,
 
     /// Refuse where a warning would do, such as reads of never-written blocks
     #[arg(long, help_heading = "Safety")]

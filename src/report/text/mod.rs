@@ -3,8 +3,9 @@
 mod comparison;
 mod details;
 mod figures;
+pub mod lanes;
 mod layout;
-mod path;
+pub mod path;
 
 pub use comparison::render as render_comparison;
 
