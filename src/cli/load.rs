@@ -359,6 +359,7 @@ fn loaded(
     });
     let record = Record {
         schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
         status: result.status(),
         error: failure.filter(|failure| failure.kind != "interrupted"),
         tool: tool(session.tool_cost_ns),
