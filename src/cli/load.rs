@@ -364,7 +364,6 @@ fn loaded(
         error: failure.filter(|failure| failure.kind != "interrupted"),
         tool: tool(session.tool_cost_ns),
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
-        command: output::command_line(),
         job: json!({ "plan": plan_json(&plan), "load": load_json(load, &result) }),
         seed: plan.seed,
         steps: result.steps.clone(),
