@@ -4,6 +4,7 @@
 mod attachments;
 mod claim;
 mod compare_stats;
+mod compare_ways;
 mod config_jobs;
 mod devices_attached;
 mod devices_list;
