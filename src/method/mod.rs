@@ -4,3 +4,4 @@ pub mod calibrate;
 pub mod compare;
 pub mod lanes;
 pub mod load;
+pub mod peak;

@@ -8,6 +8,7 @@ mod compare_saved;
 mod invariants;
 mod load;
 mod outcomes;
+mod peak;
 mod probe;
 mod quick;
 mod signals;
