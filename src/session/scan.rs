@@ -134,7 +134,7 @@ fn entry(machine: &Machine<'_>, disk: &BlockDev) -> DeviceEntry {
             .iter()
             .map(|name| path(name))
             .collect(),
-        identity: identity.best().map(str::to_owned),
+        identity: identity.best(),
         model: model(&identity),
         serial: identity.serial,
         firmware: identity.firmware,
