@@ -73,7 +73,7 @@ impl Guest {
     }
 
     #[track_caller]
-    fn code(&self, name: &str) -> i64 {
+    fn code(&self, name: &str) -> i32 {
         self.text(&format!("{name}.code")).trim().parse().unwrap()
     }
 
