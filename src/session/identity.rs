@@ -236,6 +236,29 @@ pub fn resolve(machine: &Machine<'_>, path: &Path) -> Result<Target, IdentityErr
     }
 }
 
+/// The device that a whole disk of the machine is. For disks without a node (paths of a multipath head), which
+/// no path leads to.
+///
+/// # Errors
+/// [`SysfsError`] where a fact that identifies it is unreadable or garbled.
+pub fn whole_disk(machine: &Machine<'_>, disk: &BlockDev) -> Result<Device, SysfsError> {
+    let path = machine.node_path(&disk.name);
+    let node = Node {
+        path: path.clone(),
+        kind: disk.dev.map_or(NodeKind::Other, NodeKind::Block),
+    };
+    let identity = Identity::of_disk(disk)?;
+    let disks = same_disks(machine, &identity, Some(disk))?;
+    Ok(Device {
+        asked: path,
+        aliases: aliases(machine, &disks)?,
+        node,
+        part: None,
+        disks,
+        identity,
+    })
+}
+
 fn scsi_device(
     machine: &Machine<'_>,
     path: &Path,

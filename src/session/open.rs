@@ -1,21 +1,24 @@
 //! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
 
 use super::SessionError;
+use super::auto;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
-use super::hold::hold;
+use super::open_sg;
+use super::open_uring_cmd;
 use super::scratch::{Scratch, Setup};
+use crate::backend::sg::SgDevice;
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
-use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
+use crate::backend::uring_cmd::UringCmdDevice;
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
 use crate::record::{BackendUse, Warning};
 use crate::spdk::TransportId;
 use crate::sys::ioctl::{self, NodeKind};
-use crate::sysfs::{BlockDev, DevNum, Sysfs, nvme};
+use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
 use std::path::Path;
@@ -48,6 +51,13 @@ pub enum Opened {
         /// Why this backend.
         reason: String,
     },
+    /// `sg`
+    Sg {
+        /// The devices.
+        devices: Vec<SgDevice>,
+        /// Why this backend.
+        reason: String,
+    },
     /// `spdk`
     Spdk {
         /// The namespaces, with their controllers attached.
@@ -67,6 +77,10 @@ enum Named<'a> {
     NvmeGeneric,
     /// A block node of an NVMe namespace.
     NvmeBlock,
+    /// A generic node of a SCSI device.
+    ScsiGeneric,
+    /// A block node of a SCSI disk.
+    ScsiBlock,
     Path,
 }
 
@@ -90,15 +104,33 @@ impl<'a> Named<'a> {
             Self::Spdk
         } else {
             match ioctl::path_kind(Path::new(name)) {
-                Ok(NodeKind::Char { major, minor }) if is_generic(sysfs, major, minor) => {
+                Ok(NodeKind::Char { major, minor })
+                    if open_uring_cmd::is_node(sysfs, major, minor) =>
+                {
                     Self::NvmeGeneric
                 }
-                Ok(NodeKind::Block { major, minor }) if is_nvme(sysfs, major, minor) => {
+                Ok(NodeKind::Block { major, minor })
+                    if open_uring_cmd::is_disk(sysfs, major, minor) =>
+                {
                     Self::NvmeBlock
+                }
+                Ok(NodeKind::Char { major, minor }) if open_sg::is_node(sysfs, major, minor) => {
+                    Self::ScsiGeneric
+                }
+                Ok(NodeKind::Block { major, minor }) if open_sg::is_disk(sysfs, major, minor) => {
+                    Self::ScsiBlock
                 }
                 _ => Self::Path,
             }
         }
+    }
+
+    /// Whether it is the name of a node or file.
+    const fn is_path(&self) -> bool {
+        !matches!(
+            self,
+            Self::Null(_) | Self::Sim(_) | Self::Scratch(_) | Self::Spdk
+        )
     }
 
     /// The backends that can drive it, best first.
@@ -109,20 +141,11 @@ impl<'a> Named<'a> {
             Self::Spdk => &[BackendChoice::Spdk],
             Self::NvmeGeneric => &[BackendChoice::UringCmd],
             Self::NvmeBlock => &[BackendChoice::Uring, BackendChoice::UringCmd],
+            Self::ScsiGeneric => &[BackendChoice::Sg],
+            Self::ScsiBlock => &[BackendChoice::Uring, BackendChoice::Sg],
             Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
         }
     }
-}
-
-fn is_generic(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    matches!(
-        nvme::block_of_generic(sysfs, DevNum { major, minor }),
-        Ok(Some(_))
-    )
-}
-
-fn is_nvme(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    BlockDev::numbered(sysfs, DevNum { major, minor }).is_ok_and(|disk| nvme::is_nvme(&disk.name))
 }
 
 impl Opened {
@@ -137,6 +160,12 @@ impl Opened {
         sysfs: &Sysfs,
         setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
+        let mut settled = Vec::new();
+        for name in names {
+            settled.push(auto::settle(name, choice, sysfs)?);
+        }
+        let names: Vec<&str> = settled.iter().map(String::as_str).collect();
+        let names = names.as_slice();
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
             kinds.push(backend_for(name, choice, sysfs)?);
@@ -152,7 +181,8 @@ impl Opened {
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names, sysfs),
             Some(BackendChoice::Sim) => open_sim(names, sysfs),
-            Some(BackendChoice::UringCmd) => open_uring_cmd(names, choice, sysfs),
+            Some(BackendChoice::UringCmd) => open_uring_cmd::open(names, choice, sysfs),
+            Some(BackendChoice::Sg) => open_sg::open(names, choice, sysfs),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
             _ => open_uring(names, choice, sysfs, setup),
         }
@@ -167,24 +197,11 @@ impl Opened {
         permits: &HashMap<String, Permit>,
         sysfs: &Sysfs,
     ) -> Result<Self, SessionError> {
+        if let Self::Sg { devices, .. } = &mut self {
+            open_sg::permit_writes(devices, permits, sysfs)?;
+        }
         if let Self::UringCmd { devices, .. } = &mut self {
-            for device in devices.iter_mut() {
-                let name = device.facts().path.clone();
-                let Some(permit) = permits.get(&name) else {
-                    continue;
-                };
-                // Held first: what begins to use it after the second look is kept out.
-                let held = hold(permit, sysfs)?;
-                Guard::new(sysfs).again(permit)?;
-                let options = UringCmdOptions {
-                    writes: true,
-                    ..UringCmdOptions::default()
-                };
-                let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
-                *device = writable
-                    .with_facts(|facts| describe(facts, &name, sysfs))
-                    .holding(held);
-            }
+            open_uring_cmd::permit_writes(devices, permits, sysfs)?;
         }
         if let Self::Uring { devices, .. } = &mut self {
             for device in devices
@@ -215,6 +232,7 @@ impl Opened {
             Self::Sim { devices, .. } => facts_of(devices),
             Self::Uring { devices, .. } => facts_of(devices),
             Self::UringCmd { devices, .. } => facts_of(devices),
+            Self::Sg { devices, .. } => facts_of(devices),
             Self::Spdk { devices, .. } => facts_of(devices),
         }
     }
@@ -239,6 +257,7 @@ impl Opened {
             Self::UringCmd { devices, reason } => {
                 ("uring-cmd", reason.clone(), features_of(devices))
             }
+            Self::Sg { devices, reason } => ("sg", reason.clone(), features_of(devices)),
             Self::Spdk { devices, reason } => ("spdk", reason.clone(), features_of(devices)),
         };
         BackendUse {
@@ -253,9 +272,16 @@ impl Opened {
     pub fn notes(&self) -> Vec<Warning> {
         match self {
             Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
-            Self::Null(_) | Self::Sim { .. } | Self::UringCmd { .. } | Self::Spdk { .. } => {
-                Vec::new()
-            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Doubts that only the devices can raise, about the step that has just ended.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        match self {
+            Self::Sg { devices, .. } => devices.iter().flat_map(Device::warnings).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -268,10 +294,16 @@ impl Opened {
 
 /// One device under two names would be taken for two: twice the load, half the figures.
 fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
-    let is_path = |name: &&&str| {
-        let named = Named::of(name, sysfs);
-        matches!(named, Named::Path | Named::NvmeBlock | Named::NvmeGeneric)
-    };
+    for (index, one) in names.iter().enumerate() {
+        let same = (names[..index].iter()).find(|other| auto::is_same_spdk(one, other));
+        if let Some(other) = same {
+            return Err(SessionError::SameDevice {
+                device: (*one).to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+    }
+    let is_path = |name: &&&str| Named::of(name, sysfs).is_path();
     let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
     if paths.len() < 2 {
         return Ok(());
@@ -398,7 +430,7 @@ fn open_uring(
     {
         "auto: a regular file".to_owned()
     } else {
-        format!("auto: {}", spdk_absent())
+        format!("auto: {}", not_spdk(&devices, sysfs))
     };
     Ok(Opened::Uring {
         devices,
@@ -407,43 +439,20 @@ fn open_uring(
     })
 }
 
-fn open_uring_cmd(
-    names: &[&str],
-    choice: BackendChoice,
-    sysfs: &Sysfs,
-) -> Result<Opened, SessionError> {
-    let mut devices = Vec::new();
-    for name in names {
-        let options = UringCmdOptions::default();
-        let device = UringCmdDevice::open_at(sysfs, Path::new(name), options)?;
-        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
-    }
-    let reason = match choice {
-        BackendChoice::UringCmd => "asked for",
-        _ => "auto: a generic node of an NVMe namespace",
-    };
-    Ok(Opened::UringCmd {
-        devices,
-        reason: reason.to_owned(),
-    })
-}
-
 fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let devices = SpdkDevice::open_all(sysfs, names)?;
-    let reason = match choice {
-        BackendChoice::Spdk => "asked for",
-        _ => "auto: named by a transport ID",
-    };
-    Ok(Opened::Spdk {
-        devices,
-        reason: reason.to_owned(),
-    })
+    let reason = auto::why_spdk(names.first().copied().unwrap_or_default(), choice, sysfs);
+    Ok(Opened::Spdk { devices, reason })
 }
 
-/// Why SPDK was not taken.
-fn spdk_absent() -> &'static str {
-    match crate::spdk::absent() {
-        Some(_) => "built without SPDK",
-        None => "not named by a transport ID",
+/// Why SPDK was not taken, for each kind of device once.
+fn not_spdk(devices: &[UringDevice], sysfs: &Sysfs) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for facts in devices.iter().map(Device::facts) {
+        let reason = auto::why_not_spdk(Path::new(&facts.path), &facts.in_use, sysfs);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
+    reasons.join("; ")
 }

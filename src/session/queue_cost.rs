@@ -48,6 +48,7 @@ impl Opened {
             Self::Null(devices) => price(&devices[0], clock, batch)?,
             Self::Uring { devices, .. } => price(&devices[0], clock, batch)?,
             Self::UringCmd { devices, .. } => price(&devices[0], clock, batch)?,
+            Self::Sg { devices, .. } => price(&devices[0], clock, batch)?,
             Self::Spdk { devices, .. } => price(&devices[0], clock, batch)?,
             Self::Sim { devices, .. } => {
                 return Err(SessionError::WrongBackend {

@@ -12,6 +12,8 @@ pub mod nvme;
 pub mod perf;
 pub mod ring;
 mod ring_kinds;
+pub mod sg;
+pub mod sg_lane;
 mod slot_kind;
 pub mod slots;
 pub mod space;

@@ -8,10 +8,11 @@ pub use rules::FileRules;
 
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, QueueSpec};
+use crate::sys::ioctl::{self, NodeKind};
 use crate::sys::slots::{SlotRing, SlotRingSpec};
-use crate::sysfs::Sysfs;
+use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// One reactor's queue.
@@ -90,6 +91,16 @@ impl UringDevice {
         })
     }
 
+    /// The SCSI device's folder, where it is a disk of that kind or a partition of one.
+    fn scsi_dir(&self) -> Option<PathBuf> {
+        let NodeKind::Block { major, minor } = ioctl::node_kind(&self.file).ok()? else {
+            return None;
+        };
+        let block = BlockDev::numbered(&self.sysfs, DevNum { major, minor }).ok()?;
+        let disk = BlockDev::named(&self.sysfs, block.disk_name()).ok()?;
+        scsi::device_dir(disk.dir())
+    }
+
     /// Adds what the opener knows beyond the node: names, identity, uses.
     #[must_use]
     pub fn with_facts(mut self, change: impl FnOnce(&mut DeviceFacts)) -> Self {
@@ -134,7 +145,12 @@ impl Device for UringDevice {
         Ok(RingQueue::new(
             ring,
             spec,
-            FileRules::new(Arc::clone(&self.file), spec, &self.facts, writes),
+            FileRules::new(
+                (Arc::clone(&self.file), self.scsi_dir()),
+                spec,
+                &self.facts,
+                writes,
+            ),
             (self.sysfs.clone(), self.notes.clone()),
         ))
     }

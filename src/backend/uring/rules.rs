@@ -6,7 +6,9 @@ use crate::errno::Errno;
 use crate::request::{Io, Op, Status};
 use crate::sys::ioctl;
 use crate::sys::slots::{Files, Request};
+use crate::sysfs::scsi;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What may be sent, and in which units.
@@ -18,16 +20,24 @@ pub struct FileRules {
     trim: bool,
     /// The device itself, to be asked whether it is still there.
     file: Arc<File>,
+    /// Where the kernel tells the state of a SCSI disk.
+    scsi_dir: Option<PathBuf>,
 }
 
 impl FileRules {
-    pub(super) fn new(file: Arc<File>, spec: QueueSpec, facts: &DeviceFacts, writes: bool) -> Self {
+    pub(super) fn new(
+        (file, scsi_dir): (Arc<File>, Option<PathBuf>),
+        spec: QueueSpec,
+        facts: &DeviceFacts,
+        writes: bool,
+    ) -> Self {
         Self {
             block_bytes: u64::from(facts.logical_block.bytes()),
             slot_bytes: spec.slot_bytes,
             writes,
             trim: facts.trim.is_ok(),
             file,
+            scsi_dir,
         }
     }
 }
@@ -73,6 +83,7 @@ impl Rules for FileRules {
     /// Whether a failed I/O says that the device is gone. A removed block device says so by its size alone:
     /// the kernel sets it to nothing (block/genhd.c, `__blk_mark_disk_dead`), so that reads find the end of
     /// the device (0 bytes moved) and writes no room (ENOSPC, block/fops.c). A file's size is its own affair.
+    /// A SCSI disk that was set offline keeps its size and fails everything with EIO; its state tells.
     #[cold]
     fn gone_by(&self, status: Status) -> Option<Gone> {
         if status.is_gone() {
@@ -82,7 +93,36 @@ impl Rules for FileRules {
             status,
             Status::Short { got_bytes: 0 } | Status::Errno(Errno(libc::ENOSPC))
         );
+        let is_offline = status == Status::Errno(Errno(libc::EIO))
+            && self.scsi_dir.as_deref().is_some_and(scsi::is_dead);
         let is_nothing = at_the_end && ioctl::block_capacity_bytes(&self.file) == Ok(0);
-        is_nothing.then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
+        (is_nothing || is_offline).then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_failed_read_is_the_end_where_the_disk_was_set_offline() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = |text: &str| std::fs::write(dir.path().join("state"), text).unwrap();
+        let rules = |scsi_dir| FileRules {
+            block_bytes: 512,
+            slot_bytes: 512,
+            writes: false,
+            trim: false,
+            file: Arc::new(tempfile::tempfile().unwrap()),
+            scsi_dir,
+        };
+        let (disk, other) = (rules(Some(dir.path().to_owned())), rules(None));
+        let failed = Status::Errno(Errno(libc::EIO));
+        state("running\n");
+        assert_eq!(disk.gone_by(failed), None, "a medium error is no end");
+        state("offline\n");
+        let gone = Some(Gone(Status::Errno(Errno(libc::ENODEV))));
+        assert_eq!((disk.gone_by(failed), other.gone_by(failed)), (gone, None));
     }
 }

@@ -10,7 +10,6 @@
 //!
 //! Facts that hardware or an old kernel may lack are a [`Fact`]: the value, or [`Absent`] with the reason.
 
-mod absent;
 mod aer;
 mod bdf;
 mod config;
@@ -18,7 +17,7 @@ mod group;
 mod link;
 mod path;
 
-pub use absent::{Absent, Fact, fault};
+pub use super::absent::{Absent, Fact, fault};
 pub use aer::{Aer, AerClass};
 pub use bdf::{BadBdf, Bdf};
 pub use config::{Express, PortKind};
@@ -26,8 +25,8 @@ pub use group::{IommuGroup, Member};
 pub use link::{LinkState, PciSpeed};
 pub use path::{Hop, PciPath};
 
+use super::absent::hex;
 use super::{Sysfs, SysfsError, link_name, names_in, read_text, read_word, real_path};
-use absent::hex;
 use std::path::{Path, PathBuf};
 
 /// A kernel driver.
