@@ -45,10 +45,11 @@ part_runs() {
     note largest measure --device "$a" --rw read --bs 128k --iodepth 4 --number_ios 100
     note too-large measure --device "$a" --rw read --bs 260k --number_ios 100
     note twice measure --backend uring-cmd --device "$a" --device "$(block LABIO0001 1)" --number_ios 10
-    note pi measure --device "$(ng LABIO0002 1)" --rw randrw --iodepth 4 --number_ios 200 --allow-write "$(ng LABIO0002 1)"
+    note pi measure --device "$(ng LABIO0002 1)" --rw randread --iodepth 4 --number_ios 200
     note separate measure --device "$(ng LABIO0002 2)" --number_ios 10
     note extended measure --device "$(ng LABIO0002 3)" --number_ios 10
     note error measure --device "$(ng LABIO0003 1)" --rw read --bs 4k --iodepth 8 --number_ios 512
+    export XDG_STATE_HOME=/tmp/state
     note prepare-1 measure --device "$(ng LABIO0005 1)" --size 1M --prepare --allow-write "$(ng LABIO0005 1)" --number_ios 50
     note prepare-2 measure --device "$(ng LABIO0005 2)" --size 1M --prepare --allow-write "$(ng LABIO0005 2)" --number_ios 50
 }
@@ -68,7 +69,6 @@ part_guard() {
     echo $? >"$out/holding.code"
     note serial measure --device "$(ng LABIO0005 1)" --rw randwrite --number_ios 4 --allow-write LABIO0005
     note by-path measure --device "$(ng LABIO0005 1)" --rw randwrite --number_ios 4 --allow-write "$(block LABIO0005 1)"
-    note probe-free measure --device "$generic" --rw probe --number_ios 20
 }
 
 # removed NAME NODE COMMAND: what a removal in mid-run does, and how long the run goes on after it.

@@ -166,7 +166,7 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
 #[test]
 fn probes_price_the_path_and_the_block_layer_has_none() {
     let Some(guest) = guest() else { return };
-    for name in ["probe", "probe-free", "polled-probe"] {
+    for name in ["probe", "polled-probe"] {
         let step = guest.step(name);
         let probe = step.probe.unwrap();
         assert!(probe.ios_count >= 20 && probe.bytes_count == 0, "{name}");
@@ -263,7 +263,7 @@ fn a_removal_in_mid_run_ends_it_at_once_with_what_was_measured() {
         );
         assert!(step.read.as_ref().unwrap().ios_count > 50, "{name}");
         assert!(
-            step.failed_count <= 64,
+            step.failed_count <= 32,
             "{name}: {} failed",
             step.failed_count
         );
