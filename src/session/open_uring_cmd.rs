@@ -9,22 +9,9 @@ use super::open::Opened;
 use crate::backend::Device;
 use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
 use crate::config::BackendChoice;
-use crate::sysfs::{BlockDev, DevNum, Sysfs, nvme};
+use crate::sysfs::Sysfs;
 use std::collections::HashMap;
 use std::path::Path;
-
-/// Whether this is the number of a namespace's generic node.
-pub(super) fn is_node(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    matches!(
-        nvme::block_of_generic(sysfs, DevNum { major, minor }),
-        Ok(Some(_))
-    )
-}
-
-/// Whether this is the number of a namespace's block node, or of a part of it.
-pub(super) fn is_disk(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    BlockDev::numbered(sysfs, DevNum { major, minor }).is_ok_and(|disk| nvme::is_nvme(&disk.name))
-}
 
 pub(super) fn open(
     names: &[&str],
