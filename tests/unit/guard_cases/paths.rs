@@ -47,7 +47,13 @@ fn a_path_of_a_device_mapper_multipath_map_is_refused_by_its_sg_node() {
     tree.mount("252:0", "/data", "xfs", "/dev/mapper/mpatha");
     for target in ["/dev/sg1", "/dev/sg3", "/dev/sdd"] {
         let allow = consent(&[target], NONE);
-        refused(&tree, target, &allow, "mounted", &["mounted at /data"]);
+        refused(
+            &tree,
+            target,
+            &allow,
+            "holder",
+            &["mpatha", "mounted at /data"],
+        );
     }
 }
 
