@@ -13,6 +13,7 @@ mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod links;
+mod nvme;
 mod positions;
 mod recorded;
 mod report;
