@@ -2,4 +2,5 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod expect;
 pub mod lanes;
