@@ -9,18 +9,38 @@ use std::time::Duration;
 
 /// A way to let time pass on a core.
 pub trait Burn: Clone {
-    /// Returns when so many nanoseconds have passed.
-    fn burn(&self, ns: u64);
+    /// So many nanoseconds in whatever [`Self::burn`] counts.
+    fn ticks(&self, ns: u64) -> u64;
+    /// Returns when so many ticks have passed; at once for 0.
+    fn burn(&self, ticks: u64);
 }
 
 /// Spins on a clock.
 #[derive(Debug, Clone)]
 pub struct Spin<C>(pub C);
 
+/// Readings by which the cost of one is taken.
+const READINGS_COUNT: u64 = 64;
+
 impl<C: Clock> Burn for Spin<C> {
+    /// Less what the last reading adds.
+    fn ticks(&self, ns: u64) -> u64 {
+        if ns == 0 {
+            return 0;
+        }
+        let start = self.0.now();
+        for _ in 0..READINGS_COUNT {
+            std::hint::black_box(self.0.now());
+        }
+        let reading = self.0.now().since(start) / READINGS_COUNT;
+        self.0.to_ticks(ns).saturating_sub(reading).max(1)
+    }
     #[inline]
-    fn burn(&self, ns: u64) {
-        let end = self.0.now().plus(self.0.to_ticks(ns));
+    fn burn(&self, ticks: u64) {
+        if ticks == 0 {
+            return;
+        }
+        let end = self.0.now().plus(ticks);
         while self.0.now() < end {
             std::hint::spin_loop();
         }
@@ -32,8 +52,12 @@ impl<C: Clock> Burn for Spin<C> {
 pub struct Skip(pub crate::clock::VirtualClock);
 
 impl Burn for Skip {
-    fn burn(&self, ns: u64) {
-        self.0.advance_to(Tick(self.0.now().0.saturating_add(ns)));
+    fn ticks(&self, ns: u64) -> u64 {
+        self.0.to_ticks(ns)
+    }
+    fn burn(&self, ticks: u64) {
+        self.0
+            .advance_to(Tick(self.0.now().0.saturating_add(ticks)));
     }
 }
 
@@ -71,7 +95,7 @@ impl<D: Device, B: Burn> Device for BurningDevice<'_, D, B> {
         Ok(BurningQueue {
             queue: self.device.open_queue(spec)?,
             burn: self.burn.clone(),
-            burn_ns: self.burn_ns,
+            burn_ticks: self.burn.ticks(self.burn_ns),
         })
     }
 }
@@ -81,19 +105,19 @@ impl<D: Device, B: Burn> Device for BurningDevice<'_, D, B> {
 pub struct BurningQueue<Q, B> {
     queue: Q,
     burn: B,
-    burn_ns: u64,
+    burn_ticks: u64,
 }
 
 struct BurningSink<'a, S, B> {
     sink: &'a mut S,
     burn: &'a B,
-    burn_ns: u64,
+    burn_ticks: u64,
 }
 
 impl<S: Sink, B: Burn> Sink for BurningSink<'_, S, B> {
     #[inline]
     fn complete(&mut self, slot: Slot, status: Status, buffer: &mut [u8]) -> Option<Io> {
-        self.burn.burn(self.burn_ns);
+        self.burn.burn(self.burn_ticks);
         self.sink.complete(slot, status, buffer)
     }
 }
@@ -115,7 +139,7 @@ impl<Q: Queue, B: Burn> Queue for BurningQueue<Q, B> {
         let mut burning = BurningSink {
             sink,
             burn: &self.burn,
-            burn_ns: self.burn_ns,
+            burn_ticks: self.burn_ticks,
         };
         self.queue.poll(&mut burning, wait)
     }
