@@ -8,6 +8,7 @@ mod guard;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+mod lanes;
 mod positions;
 mod recorded;
 mod report;

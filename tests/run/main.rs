@@ -4,6 +4,7 @@
 mod calibrate;
 mod common;
 mod invariants;
+mod lanes;
 mod outcomes;
 mod probe;
 mod quick;
