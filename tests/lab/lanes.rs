@@ -101,7 +101,10 @@ fn a_link_that_carries_more_than_it_can_is_distrusted() {
     let rate = step.read.as_ref().unwrap().bytes_per_s;
     let ceiling = step.path[0].hops[0].read_ceiling.unwrap().high_bytes_per_s;
     if rate <= 1.005 * ceiling {
-        skipped("this machine emulates too slowly to exceed one lane of 2.5 GT/s");
+        skipped(&format!(
+            "this machine emulates too slowly to exceed one lane of 2.5 GT/s: {:.0} MB/s",
+            rate / 1e6
+        ));
         return;
     }
     assert_eq!(
