@@ -4,3 +4,4 @@ pub mod calibrate;
 pub mod compare;
 pub mod expect;
 pub mod lanes;
+pub mod load;

@@ -3,8 +3,11 @@
 
 mod calibrate;
 mod common;
+mod compare;
+mod compare_saved;
 mod invariants;
 mod lanes;
+mod load;
 mod outcomes;
 mod probe;
 mod quick;
