@@ -14,6 +14,7 @@ mod guest;
 mod invariants;
 mod links;
 mod nvme;
+mod lanes;
 mod positions;
 mod recorded;
 mod report;

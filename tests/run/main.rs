@@ -6,6 +6,7 @@ mod common;
 mod compare;
 mod compare_saved;
 mod invariants;
+mod lanes;
 mod load;
 mod outcomes;
 mod peak;
