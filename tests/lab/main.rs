@@ -4,6 +4,7 @@
 
 #[path = "../run/common.rs"]
 mod common;
+mod compare;
 mod guard;
 // Its makers of holders and mounts are for other tests.
 #[allow(dead_code)]
@@ -12,9 +13,9 @@ mod guard_tree;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+mod lanes;
 mod links;
 mod nvme;
-mod lanes;
 mod positions;
 mod recorded;
 mod report;
