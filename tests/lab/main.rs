@@ -12,6 +12,7 @@ mod guard_tree;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+#[path = "../shared/links.rs"]
 mod links;
 mod positions;
 mod recorded;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attachments;
+mod check_polling;
 mod claim;
 mod compare_stats;
 mod config_jobs;
@@ -10,6 +11,8 @@ mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
+#[path = "../shared/links.rs"]
+mod links;
 mod pci_paths;
 #[path = "../shared/report_cells.rs"]
 mod report_cells;
