@@ -12,8 +12,10 @@ mod guard_tree;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+mod lanes;
 #[path = "../shared/links.rs"]
 mod links;
+mod nvme;
 mod positions;
 mod recorded;
 mod report;

@@ -11,6 +11,8 @@ mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
+mod lanes_matrix;
+mod lanes_trees;
 #[path = "../shared/links.rs"]
 mod links;
 mod pci_paths;

@@ -33,7 +33,7 @@ pub(super) fn generic_only(
         let attachment = Attachment::of_scsi(machine.sysfs, &dir);
         let mut device = DeviceEntry {
             path: machine.node_path(&name).display().to_string(),
-            identity: identity.best().map(str::to_owned),
+            identity: identity.best(),
             model: model(&identity),
             serial: identity.serial,
             firmware: identity.firmware,

@@ -272,7 +272,7 @@ fn entry(
         name: disk.name.clone(),
         path: path(&disk.name),
         other_paths: other_paths.iter().map(|name| path(name)).collect(),
-        identity: identity.best().map(str::to_owned),
+        identity: identity.best(),
         model: model(&identity),
         serial: identity.serial,
         firmware: identity.firmware,
