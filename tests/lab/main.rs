@@ -13,6 +13,7 @@ mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod lanes;
+#[path = "../shared/links.rs"]
 mod links;
 mod nvme;
 mod positions;
