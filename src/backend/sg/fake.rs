@@ -32,6 +32,8 @@ pub(super) struct Disk {
     pub(super) max_sectors_bytes: u32,
     pub(super) elements_count: u32,
     pub(super) attentions: Vec<u8>,
+    /// Key and code with which TEST UNIT READY fails.
+    pub(super) not_ready: Option<(u8, u8)>,
     pub(super) faults: HashMap<u64, Fault>,
     /// A command ends only in so many looks after it was sent.
     pub(super) looks: u32,
@@ -65,6 +67,7 @@ impl FakeNode {
             max_sectors_bytes: 1 << 20,
             elements_count: 128,
             attentions: Vec::new(),
+            not_ready: None,
             faults: HashMap::new(),
             looks: 0,
             last_first: false,
@@ -258,6 +261,9 @@ impl Disk {
             && let Some(asc) = self.attentions.pop()
         {
             return Err(Fault::Sense { key: 6, asc });
+        }
+        if let (opcode::TEST_UNIT_READY, Some((key, asc))) = (cdb[0], self.not_ready) {
+            return Err(Fault::Sense { key, asc });
         }
         match cdb[0] {
             opcode::TEST_UNIT_READY

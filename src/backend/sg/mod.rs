@@ -116,7 +116,7 @@ impl<N: CommandNode> SgDevice<N> {
         let direct = if kernel.allows_direct {
             Ok(())
         } else {
-            Err("the driver's allow_dio is 0: echo 1 > /proc/scsi/sg/allow_dio")
+            Err("the driver's allow_dio is 0: echo 1 > /sys/module/sg/parameters/allow_dio")
         };
         let rules = rules(&learned, &limits, &kernel, direct.is_ok());
         let facts = facts(name, &learned, &rules, block, Bytes(capacity));
@@ -236,7 +236,7 @@ fn facts(
         device_depth: rules.device_depth,
         trim,
         flush: Ok(()),
-        probe: Ok(()),
+        probe: learned.probe.clone(),
         in_use: Vec::new(),
         block_path: None,
         own_scratch: false,
