@@ -11,6 +11,8 @@ mod invariants;
 mod positions;
 mod recorded;
 mod runs;
+mod sg;
+mod sg_inside;
 #[path = "../shared/skipped.rs"]
 mod skipped;
 #[path = "../shared/statistics.rs"]
