@@ -3,6 +3,7 @@
 //! A [`Device`] is opened once by the session and shared; every reactor thread opens its own [`Queue`]
 //! from it. The reactor's hot loop is generic over `Queue`, so that nothing in it is dynamic.
 
+pub mod burn;
 #[doc(hidden)]
 pub mod contract;
 mod facts;

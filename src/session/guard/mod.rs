@@ -16,7 +16,7 @@ pub use consent::Consent;
 pub use detect::{Found, find_all};
 pub use finding::{Finding, Place, Refusal, Relation};
 pub use signature::{Signature, UnknownSignature, parse_overwrite};
-pub use uses::{describe, of_disk};
+pub use uses::{describe, of_device, of_disk};
 
 use super::identity::{self, Alias, Device, Target, Way};
 use super::machine::Machine;
@@ -385,6 +385,28 @@ pub fn in_use(sysfs: &Sysfs, path: &Path) -> Vec<String> {
             .collect())
     };
     look().unwrap_or_else(|error| vec![format!("unknown: {error}")])
+}
+
+/// Imported ZFS pools that a device may belong to, which no list of the kernel's shows: its labels are read.
+#[must_use]
+pub fn imported_pools_on(
+    machine: &Machine<'_>,
+    device: &Device,
+    contents: &dyn Contents,
+) -> Vec<Finding> {
+    if filesystems::imported_zfs_pools(machine.sysfs).is_ok_and(|pools| pools.is_empty()) {
+        return Vec::new();
+    }
+    let decides = |finding: &Finding| {
+        matches!(
+            finding,
+            Finding::ZfsImported { .. } | Finding::Unreadable { .. }
+        )
+    };
+    let guard = Guard::with_contents(machine.sysfs, contents);
+    let mut found = guard.carried(machine, device, &Consent::default());
+    found.retain(decides);
+    found
 }
 
 fn signatures(content: &dyn ReadAt, place: &Place) -> Vec<Finding> {
