@@ -342,7 +342,13 @@ impl Disk {
             _ if !self.is_modern => return None,
             0x00 => vec![0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2],
             0x80 => b"  FAKE0001".to_vec(),
-            0x83 => vec![1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0, 0, 0, 9],
+            // The vendor's own name comes first, as behind the translation of SATA.
+            0x83 => [
+                &[2, 1, 0, 4][..],
+                b"FAKE",
+                &[1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0, 0, 0, 9],
+            ]
+            .concat(),
             0xb0 => {
                 let mut body = vec![0; 60];
                 body[16..20].copy_from_slice(&self.max_unmap_blocks.to_be_bytes());

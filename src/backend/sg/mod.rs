@@ -217,7 +217,7 @@ fn facts(
     DeviceFacts {
         path: name.to_owned(),
         kind: DeviceKind::Scsi,
-        identity: learned.identities.first().cloned(),
+        identity: best_name(&learned.identities),
         model: learned.inquiry.model(),
         serial: learned.serial.clone(),
         firmware: text(&learned.inquiry.revision),
@@ -241,6 +241,16 @@ fn facts(
         block_path: None,
         own_scratch: false,
     }
+}
+
+/// The name that is most surely the world's only one.
+fn best_name(names: &[String]) -> Option<String> {
+    const ORDER: [&str; 3] = ["uuid.", "eui.", "naa."];
+    let mut ranked = ORDER.iter().flat_map(|prefix| {
+        let is_it = |name: &&String| name.starts_with(prefix);
+        names.iter().find(is_it)
+    });
+    ranked.next().or(names.first()).cloned()
 }
 
 impl<N: CommandNode> Device for SgDevice<N> {
