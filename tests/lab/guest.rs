@@ -40,7 +40,7 @@ fn boot() -> Result<Guest, String> {
     }
     let folder = tempfile::tempdir().unwrap();
     let ran = Command::new(script)
-        .args(["run", "--timeout", "1200", "--share"])
+        .args(["run", "--timeout", "1800", "--share"])
         .arg(folder.path())
         .args(["tests/lab/guest.sh", env!("CARGO_BIN_EXE_lanemark")])
         .arg(folder.path())

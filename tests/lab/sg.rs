@@ -164,7 +164,9 @@ fn past_the_devices_depth_nothing_starves() {
     let latency = step.read.unwrap().latency_ns;
     // 64 in flight, four at a time of one millisecond each: 16 turns.
     assert!(latency.p50 >= 15_000_000, "{latency:?}");
-    assert!((latency.max as f64) < latency.mean * 6.0, "{latency:?}");
+    // By first in, first out the slowest waits for 1/31 of the run; the emulator's unrest multiplies that.
+    let window_ns = (step.window_s * 1e9) as u64;
+    assert!(latency.max * 3 < window_ns, "{latency:?} of {window_ns}");
     let shared = guest.step("sg-shared");
     let counts: Vec<u64> = shared
         .reactors
