@@ -22,6 +22,8 @@ mod report;
 #[path = "../shared/report_cells.rs"]
 mod report_cells;
 mod runs;
+mod sg;
+mod sg_inside;
 #[path = "../shared/skipped.rs"]
 mod skipped;
 #[path = "../shared/statistics.rs"]
