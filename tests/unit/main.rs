@@ -5,6 +5,7 @@ mod attachments;
 mod check_polling;
 mod claim;
 mod compare_stats;
+mod compare_ways;
 mod config_jobs;
 mod devices_attached;
 mod devices_list;
