@@ -6,6 +6,7 @@
 mod common;
 mod guard;
 mod guest;
+mod inside;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod positions;
