@@ -5,17 +5,21 @@ pub mod calibrate;
 pub mod check;
 pub mod claim;
 mod claimed;
+pub mod compare;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
 mod job_flags;
+pub mod lanes;
 pub mod listing;
 pub mod output;
 pub mod progress;
 mod progress_line;
 mod quick;
+pub mod report;
 pub mod run;
+mod saved;
 mod signals;
 mod terminal;
 mod version;
@@ -52,6 +56,10 @@ fn verb(verb: Verb) -> Exit {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
+        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
         Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {
@@ -62,8 +70,17 @@ fn verb(verb: Verb) -> Exit {
             standin::run(work)
                 .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
         }
+        Verb::Lanes(args) => {
+            let work = || {
+                standin::release_signals();
+                lanes::run(&args).code()
+            };
+            standin::run(work)
+                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
+        }
         Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
         Verb::Release(args) => claim::release(&args, &Sysfs::host()),
+        Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),

@@ -249,6 +249,7 @@ fn steps(
 ) -> Result<Record, RunError> {
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
         status: Outcome::Finished,
         error: None,
         tool: tool(session.tool_cost_ns),
@@ -316,7 +317,7 @@ fn consent(args: &RunArgs) -> Result<Consent, RunError> {
 }
 
 /// A seed that differs from run to run; it is in the record.
-fn fresh_seed() -> u64 {
+pub(super) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()
@@ -329,7 +330,7 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         Format::Json => {
             format!("{:#}\n", plan_json(plan))
         }
-        Format::Text | Format::Csv => describe(plan),
+        Format::Text | Format::Csv | Format::Html => describe(plan),
     };
     plan.notes
         .iter()

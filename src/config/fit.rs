@@ -56,6 +56,7 @@ pub(super) fn fit(
             ),
         ));
     }
+    fits_a_command(largest, stream, target)?;
     note_split(largest, stream, target, notes);
     Ok(Fitted {
         sizes,
@@ -254,13 +255,32 @@ fn region_blocks(
     }
 }
 
-/// What is larger than the queue's limit is split, by the block layer or by the driver in user space: the latency
-/// is that of all the parts.
+/// Where nothing below us splits, what is larger than a command cannot be sent.
+fn fits_a_command(
+    largest: u32,
+    stream: &StreamIntent,
+    target: &Target<'_>,
+) -> Result<(), ConfigError> {
+    let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
+    match (bytes, target.facts.max_command) {
+        (Some(bytes), Some(most)) if bytes > most && stream.ops != OpMix::Trim => Err(target.unfit(
+            &stream.sizes.shares.place,
+            format!(
+                "requests of {bytes} are larger than one command can be, which is {most} here; allowed: up to {most}"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What is larger than the queue's limit is split, by the block layer or by a driver in user space: the latency is
+/// that of all the parts.
 fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &mut Vec<Warning>) {
     let by = match target.facts.kind {
-        DeviceKind::Block | DeviceKind::File => Some("the kernel"),
-        DeviceKind::Nvme => Some("the driver"),
-        DeviceKind::Scsi | DeviceKind::Null | DeviceKind::Sim => None,
+        DeviceKind::Block | DeviceKind::File => Some("the kernel splits"),
+        DeviceKind::Nvme => Some("the driver splits"),
+        DeviceKind::Scsi => Some("lanemark sends"),
+        DeviceKind::Null | DeviceKind::Sim => None,
     };
     let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
     if let (Some(by), Some(bytes), Some(max_io)) = (by, bytes, target.facts.max_io)
@@ -273,7 +293,7 @@ fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &
             Warning {
                 kind: "io-split".to_owned(),
                 text: format!(
-                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): {by} splits each into {} commands, and a latency is that of all of them",
+                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): {by} each as {} commands, and a latency is that of all of them",
                     target.facts.path,
                     bytes.0.div_ceil(max_io.0)
                 ),

@@ -3,12 +3,16 @@
 
 mod attachments;
 mod claim;
+mod compare_stats;
 mod config_jobs;
 mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
 mod pci_paths;
+#[path = "../shared/report_cells.rs"]
+mod report_cells;
+mod report_html;
 mod report_json_csv;
 mod report_output;
 mod report_text;

@@ -184,7 +184,10 @@ mod tests {
         content.read_at(4096, &mut bytes).unwrap();
         assert_eq!((bytes, content.size_bytes()), ([7; 4096], 8192));
         assert!(content.read_at(8192, &mut bytes).is_err());
-        assert!(content.read_at(0, &mut bytes).is_ok(), "an error is no silence");
+        assert!(
+            content.read_at(0, &mut bytes).is_ok(),
+            "an error is no silence"
+        );
     }
 
     #[test]
@@ -195,6 +198,9 @@ mod tests {
         // A limit of nothing at all: whether the first read makes it is chance.
         let _ = content.read_at(0, &mut [0; 16]);
         content.is_stuck.store(true, Ordering::Relaxed);
-        assert_eq!(content.read_at(0, &mut [0; 16]), Err(Errno(libc::ETIMEDOUT)));
+        assert_eq!(
+            content.read_at(0, &mut [0; 16]),
+            Err(Errno(libc::ETIMEDOUT))
+        );
     }
 }
