@@ -124,10 +124,11 @@ part_claim() {
 # A second process on a device that one drives; then what a claimed device must be spared.
 part_claim_second() {
     local bdf=$1
-    long second-first --device "$bdf ns:1" --rw randread --iodepth 4 --runtime 12s
+    long second-first --device "$bdf ns:1" --rw randread --iodepth 4 --runtime 200s
     note second-run measure --device "$bdf ns:1" --rw randread --number_ios 4
     no_claim second-claim "$bdf" measure --device "$bdf ns:1" --claim --rw randread --number_ios 4
     no_claim release-driven "$bdf" release "$bdf"
+    kill -INT "$long_pid"
     ended second-first
 }
 
