@@ -180,6 +180,8 @@ danger_mounts() {
     must umount /mnt
     must mount -o noatime "/dev/$two" /mnt
     no_claim mount "$bdf" claim "$bdf"
+    fine read-mounted measure --device "/dev/$two" --rw randread --number_ios 4
+    fine write-beside-mounted measure --device "/dev/$one" --rw randwrite --number_ios 4 --allow-write "/dev/$one"
     no_claim mount-by-other-namespace "$bdf" claim "/dev/$one"
     no_claim mount-by-generic "$bdf" claim "/dev/ng${one#nvme}"
     no_claim mount-run "$bdf" measure --claim --device "/dev/$one" --rw randread --number_ios 4
@@ -338,7 +340,7 @@ danger_others() {
     fine read measure --device "/dev/$two" --rw randread --number_ios 16
     fine read-by-address measure --device "$bdf ns:2" --rw randread --number_ios 16
     fine write measure --device "/dev/$two" --rw randwrite --number_ios 16 --allow-write "/dev/$two"
-    fine write-by-serial-free measure --device "/dev/$two" --rw randwrite --number_ios 16 --allow-write "/dev/$two"
+    fine both claim "$bdf" "$(address "$(namespace LABNVME0002 1)")" --dry-run
     fine claim-node claim "/dev/$two"
     fine release-node release "/dev/$two"
     fine release-nothing release --all

@@ -4,8 +4,10 @@
 
 #[path = "../run/common.rs"]
 mod common;
+mod emulated;
 mod guard;
 mod guest;
+mod guest_claims;
 mod inside;
 #[path = "../run/invariants.rs"]
 mod invariants;
@@ -20,4 +22,5 @@ mod skipped;
 #[path = "../shared/statistics.rs"]
 mod statistics;
 mod support;
+mod topologies;
 mod uring;
