@@ -232,7 +232,7 @@ root_stand_in() {
         [[ $name == root-claim ]] ||
             words="run --progress none --device /dev/$two --rw randwrite --number_ios 4 --allow-write /dev/$two --overwrite ext4"
         no_claim "$name" "$bdf" unshare -m --propagation private bash -c "
-            mount -o noatime /dev/$two /mnt || exit 9
+            mount -o ro,noload /dev/$two /mnt || exit 9
             for folder in proc sys dev lib lib64 usr run tmp; do
                 mount --rbind /\$folder /mnt/\$folder || exit 9
             done
