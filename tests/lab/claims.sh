@@ -50,8 +50,8 @@ ended() {
 ends() {
     local disk
     for disk in "$@"; do
-        head -c 256K "/dev/$disk"
-        tail -c 256K "/dev/$disk"
+        head -c 64K "/dev/$disk"
+        tail -c 64K "/dev/$disk"
     done | sha256sum
 }
 
