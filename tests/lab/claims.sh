@@ -163,14 +163,17 @@ part_lease() {
 }
 
 # What must not be claimed and not be written, with real users of the second namespace.
-part_dangers() {
+# dangers COMMAND: with the names of both namespaces and of their function.
+dangers() {
     local one two bdf
     one=$(namespace LABNVME0001 1) two=$(namespace LABNVME0001 2)
     bdf=$(address "$one")
-    danger_mounts
-    danger_holders
-    danger_others
+    "$1"
 }
+part_mounts() { dangers danger_mounts; }
+part_holders() { dangers danger_holders; }
+part_layers() { dangers danger_layers; }
+part_others() { dangers danger_others; }
 
 danger_mounts() {
     local process
@@ -247,7 +250,7 @@ held() {
 }
 
 danger_holders() {
-    local loop quiet='backup{backup=0 archive=0} activation{udev_sync=0 udev_rules=0} devices{use_devicesfile=0}'
+    local quiet='backup{backup=0 archive=0} activation{udev_sync=0 udev_rules=0} devices{use_devicesfile=0}'
     must mkswap -q "/dev/$two"
     must swapon "/dev/$two"
     held swap swap
@@ -270,6 +273,10 @@ danger_holders() {
     held crypt luks2
     must cryptsetup close labheld
     must wipefs -q -a "/dev/$two"
+}
+
+danger_layers() {
+    local loop
     must dmsetup create lablinear --table "0 8192 linear /dev/$two 0"
     held linear mbr
     must dmsetup remove lablinear
