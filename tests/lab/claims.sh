@@ -75,7 +75,10 @@ no_claim() {
     if [[ $before == vfio-pci ]]; then note "$name" "$@"; else hands_off "$name" "$@"; fi
     echo "$name" >>"$out/dangers"
     [[ $before == "$(driver "$bdf")" ]] || echo "$name: moved to $(driver "$bdf")" >>"$out/written"
-    [[ $before == vfio-pci ]] || ! grep -qs '"bdf"' /run/lanemark/claims.json || echo "$name: claimed" >>"$out/written"
+    if [[ $before != vfio-pci ]] && grep -qs '"bdf"' /run/lanemark/claims.json; then
+        echo "$name: claimed" >>"$out/written"
+        release --all >/dev/null 2>&1
+    fi
 }
 # no_write NAME DEVICE ARGUMENT...: a write that must be refused.
 no_write() {
@@ -172,7 +175,6 @@ dangers() {
 }
 part_mounts() { dangers danger_mounts; }
 part_holders() { dangers danger_holders; }
-part_layers() { dangers danger_layers; }
 part_others() { dangers danger_others; }
 
 danger_mounts() {
@@ -273,45 +275,9 @@ danger_holders() {
     held crypt luks2
     must cryptsetup close labheld
     must wipefs -q -a "/dev/$two"
-}
-
-danger_layers() {
-    local loop
     must dmsetup create lablinear --table "0 8192 linear /dev/$two 0"
     held linear mbr
     must dmsetup remove lablinear
-    loop=$(losetup -f --show "/dev/$two")
-    held loop mbr
-    must losetup -d "$loop"
-    must eval 'echo start=256,size=8192 | sfdisk -q --no-reread "/dev/'"$two"'"'
-    until_there "/dev/${two}p1"
-    must mkfs.vfat "/dev/${two}p1"
-    must mount "/dev/${two}p1" /mnt
-    held part-mount mbr
-    must umount /mnt
-    no_write part-signature "/dev/$two" --overwrite mbr
-    must wipefs -q -a "/dev/${two}p1" "/dev/$two"
-    must blockdev --rereadpt "/dev/$two"
-    danger_bcache
-}
-
-danger_bcache() {
-    local try
-    if ! modprobe bcache 2>/dev/null; then
-        echo "this kernel has no bcache" >"$out/bcache.skipped"
-        return
-    fi
-    must make-bcache -B --block 4k "/dev/$two"
-    must eval "echo /dev/$two >/sys/fs/bcache/register"
-    until_there /dev/bcache0
-    held bcache bcache
-    must eval 'echo 1 >/sys/block/bcache0/bcache/stop'
-    for try in {1..50}; do
-        [[ -e /dev/bcache0 ]] || break
-        sleep 0.1
-    done
-    no_write bcache-idle "/dev/$two"
-    must dd if=/dev/zero of="/dev/$two" bs=64k count=1 oflag=direct status=none
 }
 
 danger_others() {

@@ -7,9 +7,9 @@ use crate::support::lab;
 use std::sync::OnceLock;
 
 /// What takes devices out comes last.
-const PARTS: [&str; 13] = [
-    "devices", "delay", "lvm", "md", "crypt", "claim", "lease", "mounts", "holders", "layers",
-    "others", "poll", "gone",
+const PARTS: [&str; 12] = [
+    "devices", "delay", "lvm", "md", "crypt", "claim", "lease", "mounts", "holders", "others",
+    "poll", "gone",
 ];
 
 static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
