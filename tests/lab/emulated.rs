@@ -39,6 +39,7 @@ pub fn boot(topology: &str, words: &[&str], more: &[&str]) -> Guest {
         .args(words)
         .arg(folder.path())
         .args(more)
+        .env("LANEMARK_TEST_PROGRAM", std::env::current_exe().unwrap())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .output()

@@ -73,6 +73,9 @@ runs() {
 
 part_devices() {
     note devices "$lanemark" devices --format json
+    note devices-one "$lanemark" devices 0000:04:00.0
+    note devices-table "$lanemark" devices
+    note lspci lspci -D -vv
     note capture scripts/capture-sysfs -o "$out/captured.tree"
 }
 
@@ -189,6 +192,8 @@ part_crypt() {
 
 # shellcheck source=claims.sh
 source "$(dirname "${BASH_SOURCE[0]}")/claims.sh"
+
+source "$(dirname "$0")/sg.sh"
 
 for part in "$@"; do
     SECONDS=0

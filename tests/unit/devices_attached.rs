@@ -1,14 +1,16 @@
-//! `devices`: transports, links, drivers, whether SPDK could; and `check` for polled queues.
+//! `devices`: transports, links, drivers, whether SPDK could.
 
 use crate::guard_tree::{Tree, fixture};
 use lanemark::cli::devices::{DevicesError, devices};
 use lanemark::cli::listing::ListFormat;
-use lanemark::session::preflight::{Check, State, preflight};
 use lanemark::session::scan::{DeviceEntry, FormatEntry, SpdkEntry, SpdkState, scan_with};
+use std::collections::HashMap;
 
 /// As a program with SPDK sees it, whatever this one was built with.
 fn listed(tree: &Tree) -> Vec<DeviceEntry> {
-    scan_with(&tree.sysfs(), None, &|_| None).unwrap().devices
+    scan_with(&tree.sysfs(), None, &|_| HashMap::new())
+        .unwrap()
+        .devices
 }
 
 fn entry(tree: &Tree, name: &str) -> DeviceEntry {
@@ -181,7 +183,7 @@ fn what_keeps_spdk_away_is_named_with_what_would_help() {
     );
     tree.remove("sys/devices/pci0000:00/0000:00:03.0/0000:03:00.0/iommu_group");
     assert!(spdk(&tree, "nvme0n1").why.contains("no IOMMU"));
-    let without = scan_with(&tree.sysfs(), Some("install it"), &|_| None).unwrap();
+    let without = scan_with(&tree.sysfs(), Some("install it"), &|_| HashMap::new()).unwrap();
     let judged = without.devices[0].spdk.clone().unwrap();
     assert_eq!(
         (judged.state, judged.why.as_str(), judged.next_step.as_str()),
@@ -365,16 +367,16 @@ fn one_device_is_found_by_any_of_its_names() {
 #[test]
 fn formats_are_asked_for_where_somebody_answers() {
     let tree = fixture("lab-default.tree");
-    let formats = |path: &str| {
-        (path == "/dev/nvme0n2").then(|| {
-            vec![FormatEntry {
-                index: 4,
-                block_bytes: 4096,
-                metadata_bytes: 0,
-                relative_performance: 0,
-                in_use: true,
-            }]
-        })
+    let format = FormatEntry {
+        index: 4,
+        block_bytes: 4096,
+        metadata_bytes: 0,
+        relative_performance: 0,
+        in_use: true,
+    };
+    let formats = |nodes: &[String]| {
+        assert_eq!(nodes, ["/dev/nvme0n1", "/dev/nvme0n2", "/dev/nvme1n1"]);
+        HashMap::from([("/dev/nvme0n2".to_owned(), vec![format.clone()])])
     };
     let all = scan_with(&tree.sysfs(), None, &formats).unwrap().devices;
     let with: Vec<&str> = all
@@ -383,6 +385,31 @@ fn formats_are_asked_for_where_somebody_answers() {
         .map(|device| device.name.as_str())
         .collect();
     assert_eq!(with, ["nvme0n2"]);
+    // A controller in trouble is not asked.
+    tree.file("sys/class/nvme/nvme1/state", "resetting\n");
+    let asked = |nodes: &[String]| {
+        assert_eq!(nodes.len(), 2);
+        HashMap::new()
+    };
+    scan_with(&tree.sysfs(), None, &asked).unwrap();
+}
+
+#[test]
+fn who_drives_a_claimed_device_is_told_where_that_can_be_seen() {
+    let tree = fixture("nvme-claimed.tree");
+    assert_eq!(
+        entry(&tree, "0000:01:00.0").in_use,
+        None,
+        "no process can be seen"
+    );
+    tree.folder("proc/1/fd");
+    assert_eq!(entry(&tree, "0000:01:00.0").in_use, Some(Vec::new()));
+    tree.link("proc/77/fd/9", "/dev/vfio/11");
+    assert_eq!(
+        entry(&tree, "0000:01:00.0").in_use.unwrap(),
+        ["driven by process 77 from user space"]
+    );
+    assert_eq!(entry(&tree, "0000:05:00.0").in_use, Some(Vec::new()));
 }
 
 #[test]
@@ -437,58 +464,4 @@ fn a_namespace_over_tcp_has_a_transport_id() {
     let judged = device.spdk.unwrap();
     assert_eq!(judged.state, SpdkState::Claimable);
     assert!(judged.next_step.contains(id), "{judged:?}");
-}
-
-fn checked(tree: &Tree) -> Vec<Check> {
-    let mut all = preflight(&tree.sysfs());
-    all.retain(|check| check.name.ends_with(".poll_queues"));
-    all
-}
-
-#[test]
-fn polled_queues_are_named_for_each_driver_that_has_a_device_and_none() {
-    let tree = Tree::new();
-    assert_eq!(checked(&tree), [], "no such driver, no row");
-    for (number, driver) in [(1, "nvme"), (2, "mpt3sas"), (3, "megaraid_sas")] {
-        tree.file(
-            &format!("sys/module/{driver}/parameters/poll_queues"),
-            "0\n",
-        );
-        tree.folder(&format!("sys/bus/pci/drivers/{driver}/module"));
-        assert_eq!(
-            checked(&tree).len(),
-            number - 1,
-            "{driver} has no device yet"
-        );
-        tree.folder(&format!("sys/bus/pci/drivers/{driver}/0000:0{number}:00.0"));
-        let row = checked(&tree).pop().unwrap();
-        assert_eq!(
-            (row.name, row.state),
-            (&*format!("{driver}.poll_queues"), State::Warn)
-        );
-        assert!(
-            row.found.contains(&format!("0000:0{number}:00.0")),
-            "{row:?}"
-        );
-        assert!(
-            row.remedy.contains(&format!("{driver}.poll_queues=2")),
-            "{row:?}"
-        );
-    }
-    let parameter = "sys/module/nvme/parameters/poll_queues";
-    for (text, state, found) in [
-        ("4\n", State::Ok, "4 (0000:01:00.0)"),
-        ("many\n", State::Unknown, "`many`"),
-    ] {
-        tree.file(parameter, text);
-        let row = checked(&tree).remove(0);
-        assert_eq!(row.state, state, "{row:?}");
-        assert!(row.found.contains(found), "{row:?}");
-    }
-    tree.remove(parameter);
-    let row = checked(&tree).remove(0);
-    assert!(
-        row.state == State::Warn && row.found.contains("cannot poll"),
-        "{row:?}"
-    );
 }
