@@ -31,6 +31,8 @@ const FUNCTIONS: &[&str] = &[
     "spdk_nvme_ctrlr_fail",
     "spdk_nvme_ctrlr_get_max_xfer_size",
     "spdk_nvme_ctrlr_get_numa_id",
+    "spdk_nvme_ctrlr_get_pci_device",
+    "spdk_pci_device_is_removed",
     "spdk_nvme_ctrlr_get_first_active_ns",
     "spdk_nvme_ctrlr_get_next_active_ns",
     "spdk_nvme_ctrlr_get_ns",

@@ -5,7 +5,7 @@ use super::listing::{LIST_SCHEMA_VERSION, ListFormat};
 use super::output;
 use crate::record::Failure;
 use crate::session::claim::{
-    BadName, Claim, ClaimError, Claimer, HugeChange, Moved, State, function_of,
+    BadName, Claim, ClaimError, Claimer, HugeChange, Moved, State, UserDriver, function_of,
 };
 use crate::session::machine::Machine;
 use crate::sysfs::Sysfs;
@@ -133,7 +133,7 @@ struct Doing {
 #[must_use]
 pub fn claim(args: &ClaimArgs, sysfs: &Sysfs) -> Exit {
     let done = do_claim(args, &Claimer::new(sysfs), sysfs);
-    told(done, args.format, args.dry_run, " until lanemark release")
+    told(done, args.format, args.dry_run, "lanemark release")
 }
 
 /// Runs `lanemark release`; the exit code.
@@ -262,11 +262,12 @@ fn line(moved: &Moved, would: &str, until: &str) -> String {
             driver(&moved.driver)
         );
         if !moved.nodes.is_empty() {
-            let what = if until.is_empty() { "back: " } else { "gone" };
             let nodes = moved.nodes.join(" ");
-            let _ = match until.is_empty() {
-                true => write!(line, "; {what}{nodes}"),
-                false => write!(line, "; {what}{until}: {nodes}"),
+            let taken = moved.driver.as_deref().is_some_and(UserDriver::is_name);
+            let _ = if taken {
+                write!(line, "; gone until {until}: {nodes}")
+            } else {
+                write!(line, "; back: {nodes}")
             };
         }
     } else {
@@ -280,5 +281,5 @@ fn line(moved: &Moved, would: &str, until: &str) -> String {
 
 /// For the verbs that claim for the time of one run.
 pub(super) fn moved_line(moved: &Moved) -> String {
-    line(moved, "", "").trim_end().to_owned()
+    line(moved, "", "the run ends").trim_end().to_owned()
 }

@@ -273,19 +273,19 @@ fn fits_a_command(
     }
 }
 
-/// The block layer splits what is larger than the queue's limit: the latency is that of all the parts.
+/// What is larger than the queue's limit is split, by the block layer or by a driver in user space: the latency is
+/// that of all the parts.
 fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &mut Vec<Warning>) {
-    let splits = matches!(
-        target.facts.kind,
-        DeviceKind::Block | DeviceKind::File | DeviceKind::Scsi
-    );
-    let who = match target.facts.kind {
-        DeviceKind::Scsi => "they are sent as several commands",
-        _ => "the kernel splits them",
+    let by = match target.facts.kind {
+        DeviceKind::Block | DeviceKind::File => Some("the kernel splits"),
+        DeviceKind::Nvme => Some("the driver splits"),
+        DeviceKind::Scsi => Some("lanemark sends"),
+        DeviceKind::Null | DeviceKind::Sim => None,
     };
     let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
-    if let (true, Some(bytes), Some(max_io)) = (splits, bytes, target.facts.max_io)
+    if let (Some(by), Some(bytes), Some(max_io)) = (by, bytes, target.facts.max_io)
         && bytes > max_io
+        && max_io.0 > 0
         && stream.ops != OpMix::Trim
     {
         add_note(
@@ -293,8 +293,9 @@ fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &
             Warning {
                 kind: "io-split".to_owned(),
                 text: format!(
-                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): {who}, and a latency is that of all parts",
-                    target.facts.path
+                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): {by} each as {} commands, and a latency is that of all of them",
+                    target.facts.path,
+                    bytes.0.div_ceil(max_io.0)
                 ),
                 next_step: format!("use a block size of at most {max_io} to see single commands"),
             },

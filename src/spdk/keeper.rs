@@ -81,6 +81,10 @@ impl Keeper {
                         tracing::debug!("the admin queue is dead: errno {}", -result);
                         health.lost();
                     }
+                    if !health.is_gone() && is_called_back(raw) {
+                        tracing::debug!("the kernel wants the device back");
+                        health.lost();
+                    }
                     if ask && !health.is_gone() && !question.answered_in_time() {
                         health.fell_silent();
                         return;
@@ -111,6 +115,17 @@ impl Keeper {
             std::thread::sleep(Duration::from_micros(200));
         }
         thread.join().is_ok()
+    }
+}
+
+/// Whether the kernel asks for a PCI device that it has given to VFIO: it is about to be removed, or its driver
+/// to be unbound. It waits until we let go, so nothing else would ever tell.
+fn is_called_back(raw: Raw) -> bool {
+    // SAFETY: the controller is attached (see `Keeper::start`), and with it its PCI device, if it has one; both
+    // functions only read.
+    unsafe {
+        let device = spdk_sys::spdk_nvme_ctrlr_get_pci_device(raw.ptr());
+        !device.is_null() && spdk_sys::spdk_pci_device_is_removed(device)
     }
 }
 

@@ -1,28 +1,25 @@
 //! Real controllers, holders and removals, in the emulated machine of `scripts/lab`: one boot, whose results
 //! every test here reads. What runs there is `guest.sh`.
 
-use crate::invariants;
+pub use crate::emulated::Guest;
+use crate::emulated::{boot, prepared};
 use crate::links;
 use crate::skipped::skipped;
 use crate::support::lab;
-use lanemark::record::{Outcome, Record, Step};
-use std::collections::HashMap;
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-const PARTS: [&str; 8] = [
-    "devices", "delay", "poll", "sg", "lvm", "md", "crypt", "removal",
+/// What takes devices out comes last.
+const PARTS: [&str; 13] = [
+    "devices", "delay", "sg", "lvm", "md", "crypt", "claim", "lease", "mounts", "holders",
+    "others", "poll", "gone",
 ];
-
-/// Files that the guest left, by name.
-pub struct Guest(HashMap<String, Vec<u8>>);
 
 static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
 
 /// What came of the one boot; nothing, with the reason told, where there can be none.
 pub fn guest() -> Option<&'static Guest> {
     let _lab = lab()?;
-    match GUEST.get_or_init(boot) {
+    match GUEST.get_or_init(|| prepared().map(|()| boot_default())) {
         Ok(guest) => Some(guest),
         Err(why) => {
             skipped(why);
@@ -31,91 +28,11 @@ pub fn guest() -> Option<&'static Guest> {
     }
 }
 
-fn boot() -> Result<Guest, String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    let prepared = Command::new(script).arg("prepare").output().unwrap();
-    if !prepared.status.success() {
-        let said = String::from_utf8_lossy(&prepared.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        return Err(format!("the emulated machine cannot be prepared: {last}"));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let ran = Command::new(script)
-        .args(["run", "--timeout", "1800", "--share"])
-        .arg(folder.path())
-        .args(["tests/lab/guest.sh", env!("CARGO_BIN_EXE_lanemark")])
-        .arg(folder.path())
-        .args(PARTS)
-        .env("LANEMARK_TEST_PROGRAM", std::env::current_exe().unwrap())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "the lab: {ran:?}");
-    let mut files = HashMap::new();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        files.insert(name, std::fs::read(entry.path()).unwrap());
-    }
-    let guest = Guest(files);
-    assert_eq!(
-        guest
-            .0
-            .get("setup.failed")
-            .map(|_| guest.text("setup.failed")),
-        None
-    );
-    Ok(guest)
-}
-
-impl Guest {
-    #[track_caller]
-    pub fn text(&self, name: &str) -> String {
-        let bytes = self.0.get(name).unwrap_or_else(|| panic!("no {name} came"));
-        String::from_utf8_lossy(bytes).into_owned()
-    }
-
-    #[track_caller]
-    pub fn number(&self, name: &str) -> i64 {
-        self.text(name).trim().parse().unwrap()
-    }
-
-    #[track_caller]
-    pub fn record(&self, name: &str) -> Record {
-        let text = self.text(&format!("{name}.out"));
-        let record: Record = serde_json::from_str(&text).unwrap_or_else(|error| {
-            panic!(
-                "{name}: {error}: {text} {}",
-                self.text(&format!("{name}.err"))
-            )
-        });
-        invariants::check(&record);
-        record
-    }
-
-    /// The step of a run that must have ended well.
-    #[track_caller]
-    pub fn step(&self, name: &str) -> Step {
-        assert_eq!(
-            self.number(&format!("{name}.code")),
-            0,
-            "{name}: {}",
-            self.text(&format!("{name}.err"))
-        );
-        let mut record = self.record(name);
-        assert_eq!(record.status, Outcome::Finished, "{name}");
-        record.steps.remove(0)
-    }
-
-    #[track_caller]
-    pub fn refused(&self, name: &str, words: &[&str]) {
-        let said = self.text(&format!("{name}.err"));
-        assert_eq!(self.number(&format!("{name}.code")), 3, "{name}: {said}");
-        for word in words {
-            assert!(said.contains(word), "{name}: no `{word}` in {said}");
-        }
-    }
+fn boot_default() -> Guest {
+    let tests = std::env::current_exe().unwrap();
+    let lanemark = env!("CARGO_BIN_EXE_lanemark");
+    let words = ["tests/lab/guest.sh", lanemark, tests.to_str().unwrap()];
+    boot("default", &words, &PARTS)
 }
 
 /// Serial number, model, size in bytes, logical block, PCI function, driver.
@@ -361,7 +278,7 @@ fn what_lvm_md_and_dm_crypt_hold_is_refused_by_name_and_left_alone() {
     guest.refused("crypt-open", &["held by dm-", "dm-crypt labcrypt"]);
     guest.refused("crypt-open-overwrite", &["dm-crypt labcrypt"]);
     guest.refused("crypt-closed", &["LUKS2"]);
-    assert_eq!(guest.0.get("written").map(|_| guest.text("written")), None);
+    assert_eq!(guest.found("written"), None);
     for name in [
         "lvm-read",
         "lvm-volume-free",
@@ -371,24 +288,4 @@ fn what_lvm_md_and_dm_crypt_hold_is_refused_by_name_and_left_alone() {
     ] {
         guest.step(name);
     }
-}
-
-#[test]
-fn a_controller_removed_in_mid_run_ends_it_at_once_with_what_was_measured() {
-    let Some(guest) = guest() else { return };
-    assert_eq!(guest.number("removal.code"), 1);
-    let record = guest.record("removal");
-    let step = &record.steps[0];
-    let error = step.error.as_ref().unwrap();
-    assert_eq!(
-        (error.kind.as_str(), error.exit_code),
-        ("gone", 1),
-        "{error:?}"
-    );
-    assert!((1.0..30.0).contains(&step.window_s), "{}", step.window_s);
-    assert!(step.read.as_ref().unwrap().ios_count > 100);
-    // No flood: what was in flight, and what was sent before that was known.
-    assert!(step.failed_count <= 32, "{} failed", step.failed_count);
-    let took_ms = guest.number("removal.ms");
-    assert!(took_ms < 10_000, "{took_ms} ms after the removal");
 }

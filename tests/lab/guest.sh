@@ -1,10 +1,10 @@
 #!/bin/bash
 # Runs in the lab's guest: makes devices, holders and failures of every kind, runs lanemark on them and
 # leaves what came of it in the shared folder, where the test reads it.
-# usage: guest.sh LANEMARK FOLDER PART...
+# usage: guest.sh LANEMARK TESTS FOLDER PART...
 set -u
-lanemark=$1 out=$2
-shift 2
+lanemark=$1 tests=$2 out=$3
+shift 3
 
 # note NAME COMMAND...: its output, messages and exit code as files.
 note() {
@@ -190,19 +190,8 @@ part_crypt() {
     refused crypt-closed "$disk" "/dev/$disk"
 }
 
-# An orderly removal of the controller in mid-run.
-part_removal() {
-    local disk address started
-    disk=$(namespace LABNVME0002 1)
-    address=$(basename "$(readlink -f "/sys/block/$disk/device/device")")
-    note removal measure --device "/dev/$disk" --rw randread --iodepth 16 --runtime 40s &
-    sleep 6
-    started=$(date +%s%N)
-    echo 1 >"/sys/bus/pci/devices/$address/remove"
-    wait
-    echo $((($(date +%s%N) - started) / 1000000)) >"$out/removal.ms"
-    dmesg | tail -n 40 >"$out/removal.dmesg"
-}
+# shellcheck source=claims.sh
+source "$(dirname "${BASH_SOURCE[0]}")/claims.sh"
 
 source "$(dirname "$0")/sg.sh"
 

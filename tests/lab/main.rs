@@ -5,12 +5,15 @@
 #[path = "../run/common.rs"]
 mod common;
 mod compare;
+mod emulated;
 mod guard;
 // Its makers of holders and mounts are for other tests.
 #[allow(dead_code)]
 #[path = "../unit/guard_tree.rs"]
 mod guard_tree;
 mod guest;
+mod guest_claims;
+mod inside;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod lanes;
@@ -30,4 +33,5 @@ mod skipped;
 #[path = "../shared/statistics.rs"]
 mod statistics;
 mod support;
+mod topologies;
 mod uring;

@@ -32,6 +32,8 @@ impl Claimer<'_> {
     /// [`ClaimError::Unready`] where SPDK could not drive them anyhow, before anything is moved, and those of
     /// [`Claimer::claim`].
     pub fn lease(&self, wanted: &[Bdf]) -> Result<Lease<'_>, ClaimError> {
+        // What must not be comes before what could be helped.
+        self.plan(wanted, true)?;
         if let Some(why) = crate::spdk::absent() {
             return Err(ClaimError::Unready(format!("built without SPDK: {why}")));
         }

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Reads bytes of a device. Callers ask for 4 KiB pieces at 4 KiB offsets wherever the size allows it,
 /// so that a reader that only knows logical blocks can serve them.
@@ -34,7 +37,58 @@ pub struct HostContents;
 
 impl Contents for HostContents {
     fn open(&self, path: &Path) -> Result<Box<dyn ReadAt>, Errno> {
-        FileContent::open(path).map(|content| Box::new(content) as Box<dyn ReadAt>)
+        let content = FileContent::open(path)?;
+        Ok(Box::new(Patient::new(content, READ_LIMIT)))
+    }
+}
+
+/// A device that has not answered one small read in this time is not judged, and so not written.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// Content of a device that may never answer: a read waits for so long and no longer, and after one that was
+/// given up there is no other. The thread that is stuck in it stays behind.
+struct Patient {
+    content: Arc<FileContent>,
+    limit: Duration,
+    is_stuck: AtomicBool,
+}
+
+impl Patient {
+    fn new(content: FileContent, limit: Duration) -> Self {
+        Self {
+            content: Arc::new(content),
+            limit,
+            is_stuck: AtomicBool::new(false),
+        }
+    }
+}
+
+impl ReadAt for Patient {
+    fn size_bytes(&self) -> u64 {
+        self.content.size_bytes
+    }
+
+    fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        const LATE: Errno = Errno(libc::ETIMEDOUT);
+        if self.is_stuck.load(Ordering::Relaxed) {
+            return Err(LATE);
+        }
+        let (sender, receiver) = mpsc::channel();
+        let (content, bytes_count) = (Arc::clone(&self.content), buffer.len());
+        let read = move || {
+            let mut bytes = vec![0; bytes_count];
+            let done = content.read_at(offset_bytes, &mut bytes);
+            // Nobody listens any more where it came too late.
+            let _ = sender.send(done.map(|()| bytes));
+        };
+        let spawned = std::thread::Builder::new().spawn(read);
+        spawned.map_err(|error| Errno::of(&error))?;
+        let Ok(done) = receiver.recv_timeout(self.limit) else {
+            self.is_stuck.store(true, Ordering::Relaxed);
+            return Err(LATE);
+        };
+        buffer.copy_from_slice(&done?);
+        Ok(())
     }
 }
 
@@ -112,5 +166,41 @@ impl ReadAt for Part<'_> {
             return Err(Errno(libc::EIO));
         }
         self.whole.read_at(self.start_bytes + offset_bytes, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_read_is_the_same_with_patience_and_past_the_end_it_fails() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 8192]).unwrap();
+        let content = Patient::new(FileContent::new(file).unwrap(), READ_LIMIT);
+        let mut bytes = [0; 4096];
+        content.read_at(4096, &mut bytes).unwrap();
+        assert_eq!((bytes, content.size_bytes()), ([7; 4096], 8192));
+        assert!(content.read_at(8192, &mut bytes).is_err());
+        assert!(
+            content.read_at(0, &mut bytes).is_ok(),
+            "an error is no silence"
+        );
+    }
+
+    #[test]
+    fn who_was_too_late_once_is_not_asked_again() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        let content = Patient::new(FileContent::new(file).unwrap(), Duration::ZERO);
+        // A limit of nothing at all: whether the first read makes it is chance.
+        let _ = content.read_at(0, &mut [0; 16]);
+        content.is_stuck.store(true, Ordering::Relaxed);
+        assert_eq!(
+            content.read_at(0, &mut [0; 16]),
+            Err(Errno(libc::ETIMEDOUT))
+        );
     }
 }

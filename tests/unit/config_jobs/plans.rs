@@ -272,7 +272,19 @@ fn requests_the_block_layer_splits_are_noted() {
     let plan = plan_on(yaml, &[small.clone()]).unwrap();
     assert_eq!(plan.notes.len(), 1);
     assert_eq!(plan.notes[0].kind, "io-split");
+    assert!(
+        plan.notes[0]
+            .text
+            .contains("the kernel splits each as 8 commands")
+    );
     small.kind = DeviceKind::Nvme;
+    let plan = plan_on(yaml, &[small.clone()]).unwrap();
+    assert!(
+        plan.notes[0]
+            .text
+            .contains("the driver splits each as 8 commands")
+    );
+    small.kind = DeviceKind::Sim;
     assert!(plan_on(yaml, &[small]).unwrap().notes.is_empty());
 }
 

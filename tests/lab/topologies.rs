@@ -1,0 +1,150 @@
+//! The smaller topologies of `scripts/lab`, a boot each. What runs there is `topologies.sh`.
+
+use crate::emulated::{Guest, boot, prepared};
+use crate::skipped::skipped;
+use crate::support::lab;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock};
+
+const NAMES: [&str; 5] = ["aw39", "mdts3", "noiommu", "shared-group", "slow-link"];
+const TIMED: &str = "many-disks";
+/// An emulator is busy on one CPU while it starts.
+const AT_ONCE: usize = 2;
+
+static GUESTS: OnceLock<Result<HashMap<&str, Guest>, String>> = OnceLock::new();
+
+/// What came of the boot of this topology; nothing, with the reason told, where there can be none.
+fn guest(name: &str) -> Option<&'static Guest> {
+    let _lab = lab()?;
+    match GUESTS.get_or_init(|| prepared().map(|()| boot_all())) {
+        Ok(guests) => Some(&guests[name]),
+        Err(why) => {
+            skipped(why);
+            None
+        }
+    }
+}
+
+fn boot_all() -> HashMap<&'static str, Guest> {
+    let left = Mutex::new(NAMES.to_vec());
+    let done = Mutex::new(HashMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let Some(name) = left.lock().unwrap().pop() else {
+                        return;
+                    };
+                    done.lock().unwrap().insert(name, boot_one(name));
+                }
+            });
+        }
+    });
+    let mut guests = done.into_inner().unwrap();
+    // Its times are looked at: with nothing else going on.
+    guests.insert(TIMED, boot_one(TIMED));
+    guests
+}
+
+fn boot_one(name: &str) -> Guest {
+    let lanemark = env!("CARGO_BIN_EXE_lanemark");
+    boot(name, &["tests/lab/topologies.sh", lanemark], &[])
+}
+
+/// Claimed, run by SPDK, given back; the drivers told.
+#[track_caller]
+fn by_spdk(guest: &Guest, driver: &str) {
+    let claim = guest.json("claim");
+    assert_eq!(claim["devices"][0]["driver"], driver, "{claim:#}");
+    let step = guest.step("run");
+    assert_eq!(step.backend.name, "spdk");
+    assert_eq!(step.backend.reason, format!("auto: bound to {driver}"));
+    let release = guest.json("release");
+    assert_eq!(release["devices"][0]["driver"], "nvme", "{release:#}");
+    assert_ne!(release["devices"][0]["nodes"], serde_json::json!([]));
+}
+
+#[test]
+fn an_iommu_of_39_bits_serves() {
+    let Some(guest) = guest("aw39") else { return };
+    by_spdk(guest, "vfio-pci");
+}
+
+#[test]
+fn a_link_of_one_slow_lane_serves() {
+    let Some(guest) = guest("slow-link") else {
+        return;
+    };
+    by_spdk(guest, "vfio-pci");
+}
+
+#[test]
+fn without_an_iommu_uio_serves_and_its_device_is_driven_by_one_process() {
+    let Some(guest) = guest("noiommu") else {
+        return;
+    };
+    by_spdk(guest, "uio_pci_generic");
+    let notes = guest.json("claim")["devices"][0]["notes"].to_string();
+    assert!(notes.contains("no IOMMU"), "{notes}");
+    assert_eq!(
+        guest.number("second.code"),
+        2,
+        "{}",
+        guest.text("second.err")
+    );
+    guest.refused("second-claim", &["drives it from user space"]);
+    guest.refused("release-driven", &["drives it from user space"]);
+    // The first was interrupted by us, and lost nothing to the others.
+    assert_eq!(guest.number("first.code"), 130);
+    assert_eq!(guest.record("first").steps[0].failed_count, 0);
+}
+
+#[test]
+fn a_group_that_is_not_viable_is_refused_with_its_members_named() {
+    let Some(guest) = guest("shared-group") else {
+        return;
+    };
+    let next = "claim them together, adding";
+    for name in ["alone", "alone-run"] {
+        guest.refused(name, &["IOMMU group", "is not viable", "(nvme)", next]);
+    }
+    by_spdk(guest, "vfio-pci");
+    assert_eq!(guest.text("one.driver").trim(), "nvme");
+    assert_eq!(guest.text("two.driver").trim(), "nvme");
+}
+
+#[test]
+fn what_is_larger_than_a_command_is_split_and_the_parts_are_counted() {
+    let Some(guest) = guest("mdts3") else { return };
+    by_spdk(guest, "vfio-pci");
+    for (name, who) in [
+        ("split", "the driver splits"),
+        ("kernel", "the kernel splits"),
+    ] {
+        let record = guest.record(name);
+        let note = record.warnings.iter().find(|note| note.kind == "io-split");
+        let text = &note.unwrap_or_else(|| panic!("{name}: not noted")).text;
+        let wanted = format!("(32 KiB): {who} each as 32 commands");
+        assert!(text.contains(&wanted), "{name}: {text}");
+        assert_eq!(record.steps[0].read.as_ref().unwrap().ios_count, 8);
+    }
+    let whole = guest.record("whole");
+    assert!(whole.warnings.iter().all(|note| note.kind != "io-split"));
+}
+
+#[test]
+fn many_disks_are_listed_and_run_in_bounded_time() {
+    let Some(guest) = guest(TIMED) else {
+        return;
+    };
+    assert_eq!(
+        guest.json("devices")["devices"].as_array().unwrap().len(),
+        64
+    );
+    let listed_ms = guest.number("devices.ms");
+    assert!(listed_ms < 2000, "{listed_ms} ms for the list");
+    let step = guest.step("sixteen");
+    assert_eq!(step.depth.in_flight_mean.round(), 32.0);
+    let ran_ms = guest.number("sixteen.ms");
+    assert!(ran_ms < 20_000, "{ran_ms} ms for a run of 1 s");
+}
