@@ -5,6 +5,7 @@ pub mod identity;
 pub mod machine;
 pub mod preflight;
 pub mod prepare;
+pub mod samples;
 pub mod scan;
 pub mod written;
 
@@ -22,6 +23,9 @@ mod queue_cost;
 mod readiness;
 mod scratch;
 mod scratch_fs;
+mod spdk_blocks;
+mod spdk_checks;
+mod spdk_step;
 mod spdk_writes;
 mod step;
 mod watch;

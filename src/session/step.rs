@@ -3,13 +3,14 @@
 use super::assemble::{StepFacts, assemble};
 use super::open::Opened;
 use super::place::place;
+use super::spdk_step;
 use super::watch::Watch;
 use super::{Observer, SessionError};
 use crate::backend::DeviceFacts;
 use crate::config::StepPlan;
 use crate::measure::{Collector, StampChoice};
 use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
-use crate::record::Step;
+use crate::record::{BackendUse, Step};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
@@ -45,6 +46,9 @@ impl Session {
     ) -> Result<Step, SessionError> {
         self.control.next_step();
         stamp_fits(opened, plan)?;
+        if let Opened::Spdk { devices, .. } = opened {
+            spdk_step::fits(devices, plan, &self.sysfs)?;
+        }
         let cpus = match opened {
             Opened::Sim { .. } => Vec::new(),
             _ => place(plan, &self.allowed, &self.sysfs)?,
@@ -59,7 +63,7 @@ impl Session {
                 plan,
                 plan_json,
                 devices: facts,
-                backend: opened.backend_use(),
+                backend: backend_use(opened, plan),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
                 clock_drift_ppm: if is_real {
                     self.clock.drift_check().ppm
@@ -92,6 +96,17 @@ impl Session {
             }
         })
     }
+}
+
+/// The backend as the record names it, with what is peculiar to the step.
+fn backend_use(opened: &Opened, plan: &StepPlan) -> BackendUse {
+    let mut backend = opened.backend_use();
+    if let Opened::Spdk { devices, .. } = opened {
+        backend
+            .features
+            .extend(spdk_step::commands_per_io(devices, plan));
+    }
+    backend
 }
 
 /// SPDK finds completions one by one: a reading at the first of a poll would be too early for the rest.

@@ -78,18 +78,25 @@ impl Layout {
         })
     }
 
-    /// What the record says about it; nothing for plain blocks.
+    /// What the record says about it.
     #[must_use]
-    pub fn note(&self) -> Option<String> {
-        match self.metadata {
-            Metadata::None => None,
-            Metadata::Stripped { .. } => Some(
-                "protection information inserted and checked by the controller (PRACT)".to_owned(),
-            ),
-            Metadata::Separate(bytes) => Some(format!(
-                "{bytes} bytes of separate metadata per block, written as zeros"
-            )),
-        }
+    pub fn describe(&self) -> String {
+        let metadata = match self.metadata {
+            Metadata::None => "no metadata".to_owned(),
+            Metadata::Stripped { .. } => {
+                "protection information inserted and checked by the controller (PRACT)".to_owned()
+            }
+            Metadata::Separate(bytes) => {
+                format!("{bytes} bytes of separate metadata per block, written as zeros")
+            }
+        };
+        format!("format: {}-byte blocks, {metadata}", self.block_bytes)
+    }
+
+    /// Whether the controller has to insert and strip protection information.
+    #[must_use]
+    pub const fn is_stripped(&self) -> bool {
+        matches!(self.metadata, Metadata::Stripped { .. })
     }
 
     /// Metadata bytes that an I/O of `blocks` moves beside its data.
@@ -132,6 +139,8 @@ mod tests {
                 metadata: Metadata::None
             }
         );
+        let plain = layout(0, 12, 0, 0).unwrap().describe();
+        assert_eq!(plain, "format: 4096-byte blocks, no metadata");
         assert_eq!(
             layout(64, 12, 0, 0).unwrap().metadata,
             Metadata::Separate(64)

@@ -5,6 +5,7 @@
 //! the driver's own read and write calls, which split it.
 
 mod format;
+mod probe;
 mod queue;
 
 pub use format::Layout;
@@ -18,6 +19,7 @@ use crate::spdk::{
 use crate::sysfs::Sysfs;
 use crate::units::{BlockSize, Bytes};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Queues to ask a controller for: it grants fewer where it has fewer, and how many reactors there will be is not
 /// known before its facts are.
@@ -30,6 +32,8 @@ pub struct SpdkDevice {
     namespace: Namespace,
     layout: Layout,
     facts: DeviceFacts,
+    /// How the last queue rings.
+    rings_once_per_poll: AtomicBool,
 }
 
 impl SpdkDevice {
@@ -131,12 +135,23 @@ impl SpdkDevice {
             in_use: Vec::new(),
             own_scratch: false,
         };
-        Ok(Self {
+        let device = Self {
             controller,
             namespace,
             layout,
             facts,
-        })
+            rings_once_per_poll: AtomicBool::new(true),
+        };
+        // Over a network the controller may well be a program that leaves the action bit alone.
+        if layout.is_stripped()
+            && let Some(status) = probe::refusal(&device)?
+        {
+            return Err(unsuitable(format!(
+                "is formatted with protection information, and its controller does not strip it (PRACT: {status}); \
+                 use a format without"
+            )));
+        }
+        Ok(device)
     }
 
     /// The controller.
@@ -212,16 +227,18 @@ impl Device for SpdkDevice {
             controller.max_transfer_bytes() >> 10
         ));
         if controller.id().transport.has_doorbells() {
-            features.push("doorbell once per poll".to_owned());
+            let once = self.rings_once_per_poll.load(Ordering::Relaxed);
+            let rings = if once { "once per poll" } else { "per command" };
+            features.push(format!("doorbell {rings}"));
         }
         features.push("driver retries off".to_owned());
-        if let Some(note) = self.layout.note() {
-            features.push(note);
-        }
+        features.push(self.layout.describe());
         features
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {
+        let once = queue::rings_once_per_poll(spec.batch);
+        self.rings_once_per_poll.store(once, Ordering::Relaxed);
         SpdkQueue::open(&self.controller, self.namespace.nsid, self.layout, spec)
     }
 }

@@ -2,7 +2,7 @@
 //! completions into the sink's.
 
 use super::format::{Layout, Metadata};
-use crate::backend::{BackendError, Closed, Full, Gone, Queue, QueueSpec, Sink, Wait};
+use crate::backend::{BackendError, Batch, Closed, Full, Gone, Queue, QueueSpec, Sink, Wait};
 use crate::errno::Errno;
 use crate::proto::nvme::{Command, DSM_RANGE_BYTES, NvmeStatus, dsm_range};
 use crate::request::{Io, Op, Slot, Status};
@@ -49,6 +49,12 @@ struct State {
     doubt: bool,
 }
 
+/// Whether commands of one poll share a bell. Where a bell rings for one command at most, it need not wait for the
+/// poll's end.
+pub(super) const fn rings_once_per_poll(batch: Batch) -> bool {
+    batch.submit > 1
+}
+
 impl SpdkQueue {
     pub(super) fn open(
         controller: &Arc<Controller>,
@@ -76,8 +82,8 @@ impl SpdkQueue {
                 extra_bytes: layout.metadata_bytes(blocks).max(range),
                 depth,
                 requests_count: depth.saturating_mul(1 + parts),
-                deferred: true,
-                queues_asked_count: spec.reactor_index + 1,
+                deferred: rings_once_per_poll(spec.batch),
+                queues_asked_count: spec.reactors_count,
             },
         )?;
         let slots = spec.slots_count as usize;
@@ -89,7 +95,8 @@ impl SpdkQueue {
             max_blocks,
             depth,
             slots_count: spec.slots_count,
-            complete_max: spec.batch.complete_max,
+            // What completes is sent again in the same poll, at whose end one bell rings for all.
+            complete_max: spec.batch.complete_max.min(spec.batch.submit),
             writes: spec.writes,
             held: VecDeque::with_capacity(slots),
             refused: VecDeque::with_capacity(slots),
