@@ -113,16 +113,17 @@ mod tests {
     use crate::units::Bytes;
 
     /// A plan on devices of 512-byte blocks that only pretend.
-    fn planned(yaml: &str, devices_count: usize) -> StepPlan {
+    fn planned(keys: &str, devices_count: usize) -> StepPlan {
         let device = NullDevice::new("null", Bytes(1 << 30));
         let facts = vec![device.facts().clone(); devices_count];
-        let job = Job::from_yaml(yaml, "job.yaml").unwrap();
+        let yaml = format!("steps:\n  - {{ {keys} }}\n");
+        let job = Job::from_yaml(&yaml, "job.yaml").unwrap();
         plan(&job, &facts, 1).unwrap().steps.remove(0)
     }
 
     #[test]
     fn each_reactor_asks_one_queue_of_each_device_it_names() {
-        let four = planned("{ device: null, rw: randread, reactors: 4, iodepth: 2 }", 1);
+        let four = planned("rw: randread, reactors: 4, iodepth: 2", 1);
         let queues = Queues::of(&four);
         let asked_count = queues.count(|_| true);
         assert_eq!(asked_count, 4);
@@ -146,13 +147,10 @@ mod tests {
 
     #[test]
     fn buffers_are_slots_times_the_longest_io_on_whole_pages() {
-        let plan = planned(
-            "{ device: null, rw: randread, bs: 512, reactors: 2, iodepth: 8 }",
-            1,
-        );
+        let plan = planned("rw: randread, bs: 512, reactors: 2, iodepth: 8", 1);
         let queues = Queues::of(&plan);
         assert_eq!(buffers_bytes(&plan, &queues, |_| 512), 2 * 8 * 4096);
-        let plan = planned("{ device: null, rw: randread, bs: 1M, iodepth: 128 }", 1);
+        let plan = planned("rw: randread, bs: 1M, iodepth: 128", 1);
         let queues = Queues::of(&plan);
         assert_eq!(buffers_bytes(&plan, &queues, |_| 512), 128 << 20);
     }

@@ -43,31 +43,22 @@ fn an_empty_namespace_is_named_until_it_is_filled() {
     let Some(target) = target() else { return };
     target.malloc("m0", 16384, 4096); // 64 MiB
     target.subsystem(NQN, &[(1, "m0")]);
-    for device in [target.tcp(NQN), target.vfio_user(NQN)] {
-        // The second time round the upper half is empty again, and only it is read.
-        let half = ["--offset", "50%", "--size", "50%"];
-        let found = never_written(&quick(&device, 0, &half)).unwrap();
-        assert!(
-            found.contains("100.0 % of the range") && found.contains("256 of 256 sampled"),
-            "{found}"
-        );
-        quick(&device, 3, &[&half[..], &["--strict"]].concat());
-        quick(&device, 3, &[&half[..], &["--prepare"]].concat());
-        let filled = quick(&device, 0, &[&half[..], CONSENT].concat());
-        let note = prepared(&filled);
-        assert!(note.contains(&(32 << 20).to_string()), "{note}");
-        assert_eq!(never_written(&filled), None);
-        quick(&device, 0, &[&half[..], &["--strict"]].concat());
-        let whole = never_written(&quick(&device, 0, &[])).unwrap();
-        assert!(whole.contains("50.0 % of the range"), "{whole}");
-        let trim = ["--rw", "trim", "--bs", "1M", "--number_ios", "32"];
-        let trim = [
-            &trim[..],
-            &half,
-            &["--allow-write", "LANEMARK01", "--ramp_time", "0s"],
-        ];
-        assert_eq!(run(&device, &trim.concat()).code, Some(0));
-    }
+    let device = target.vfio_user(NQN);
+    let half = ["--offset", "50%", "--size", "50%"];
+    let found = never_written(&quick(&device, 0, &half)).unwrap();
+    assert!(
+        found.contains("100.0 % of the range") && found.contains("256 of 256 sampled"),
+        "{found}"
+    );
+    quick(&device, 3, &[&half[..], &["--strict"]].concat());
+    quick(&device, 3, &[&half[..], &["--prepare"]].concat());
+    let filled = quick(&device, 0, &[&half[..], CONSENT].concat());
+    let note = prepared(&filled);
+    assert!(note.contains(&(32 << 20).to_string()), "{note}");
+    assert_eq!(never_written(&filled), None);
+    quick(&device, 0, &[&half[..], &["--strict"]].concat());
+    let whole = never_written(&quick(&device, 0, &[])).unwrap();
+    assert!(whole.contains("50.0 % of the range"), "{whole}");
 }
 
 #[test]
