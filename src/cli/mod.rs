@@ -3,17 +3,23 @@
 pub mod args;
 pub mod calibrate;
 pub mod check;
+pub mod claim;
+mod claimed;
+pub mod compare;
 pub mod completions;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
 mod job_flags;
+pub mod lanes;
 pub mod listing;
 pub mod output;
 pub mod progress;
 mod progress_line;
 mod quick;
+pub mod report;
 pub mod run;
+mod saved;
 mod signals;
 mod terminal;
 mod version;
@@ -52,7 +58,12 @@ pub fn main(args: &[OsString]) -> Exit {
 fn verb(verb: Verb) -> Exit {
     match verb {
         // A device that never answers must not hold the command line: the work is done in a child.
+        Verb::Run(args) if args.claim => claimed::run(&args),
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
@@ -66,6 +77,17 @@ fn verb(verb: Verb) -> Exit {
             standin::run(work)
                 .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
         }
+        Verb::Lanes(args) => {
+            let work = || {
+                standin::release_signals();
+                lanes::run(&args).code()
+            };
+            standin::run(work)
+                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
+        }
+        Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
+        Verb::Release(args) => claim::release(&args, &Sysfs::host()),
+        Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),

@@ -68,6 +68,27 @@ impl RunError {
 
 /// Runs the verb; the exit code.
 pub fn run(args: &RunArgs) -> Exit {
+    run_job(args, None)
+}
+
+/// The job of a command line, its flags included, not yet judged.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn load(args: &RunArgs) -> Result<Job, Failure> {
+    loaded(args).map_err(|error| error.failure())
+}
+
+fn loaded(args: &RunArgs) -> Result<Job, RunError> {
+    let file = match &args.job {
+        Some(path) => Some(Job::load(path)?),
+        None => quick::job(args)?,
+    };
+    Ok(job_from_flags(args, file)?)
+}
+
+/// Runs a job that [`load`] has given already, or that of the command line; the exit code.
+pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
     let sysfs = Sysfs::host();
     let output = match Output::open(args.output.as_deref()) {
         Ok(output) => output,
@@ -77,7 +98,7 @@ pub fn run(args: &RunArgs) -> Exit {
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
         .map_err(RunError::from)
-        .and_then(|()| judged_job(args, &output, &sysfs));
+        .and_then(|()| judged_job(args, job, &output, &sysfs));
     let job = match job {
         Ok(job) => job,
         // Not known yet whether it is what is measured: nothing is written there, not even to say so.
@@ -135,15 +156,19 @@ enum Done {
 }
 
 /// The job, once it is known that the result goes into nothing that it reads or measures.
-fn judged_job(args: &RunArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, RunError> {
+fn judged_job(
+    args: &RunArgs,
+    job: Option<Job>,
+    output: &Output,
+    sysfs: &Sysfs,
+) -> Result<Job, RunError> {
     if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
         return Err(RunError::OutputIsJob(path.display().to_string()));
     }
-    let file = match &args.job {
-        Some(path) => Some(Job::load(path)?),
-        None => quick::job(args)?,
+    let job = match job {
+        Some(job) => job,
+        None => loaded(args)?,
     };
-    let job = job_from_flags(args, file)?;
     let names = job.device_names()?;
     if names.is_empty() {
         return Err(RunError::NoDevice);
@@ -224,6 +249,7 @@ fn steps(
 ) -> Result<Record, RunError> {
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
         status: Outcome::Finished,
         error: None,
         tool: tool(session.tool_cost_ns),
@@ -291,7 +317,7 @@ fn consent(args: &RunArgs) -> Result<Consent, RunError> {
 }
 
 /// A seed that differs from run to run; it is in the record.
-fn fresh_seed() -> u64 {
+pub(super) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()
@@ -304,7 +330,7 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         Format::Json => {
             format!("{:#}\n", plan_json(plan))
         }
-        Format::Text | Format::Csv => describe(plan),
+        Format::Text | Format::Csv | Format::Html => describe(plan),
     };
     plan.notes
         .iter()

@@ -169,9 +169,15 @@ pub fn status_name(status: Status) -> String {
             asc,
             ascq,
         } => {
-            format!("SCSI status {status:02x}h, sense {key:x}/{asc:02x}/{ascq:02x}")
+            format!(
+                "SCSI {}",
+                crate::proto::scsi::in_words(status, key, asc, ascq)
+            )
         }
-        Status::Host { host } => format!("host adapter status {host:02x}h"),
+        Status::Host { host } => {
+            let name = crate::proto::scsi::host_name(host);
+            format!("host adapter: {name} ({host:02x}h)")
+        }
     }
 }
 

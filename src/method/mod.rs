@@ -1,3 +1,5 @@
 //! What is built from runs.
 
 pub mod calibrate;
+pub mod compare;
+pub mod lanes;

@@ -2,14 +2,22 @@
 //!
 //! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
 
+mod comparison;
 mod environment;
 mod figures;
+mod lanes;
 mod path;
 mod step;
 mod verdict;
 
+pub use comparison::{
+    Against, Aggregate, COMPARISON_KIND, ComparedIndex, ComparedMetric, ComparedSide, ComparedStep,
+    Comparison, ComparisonDesign, ComparisonVerdict, Confounder, Efficiency, Estimate,
+    IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
+};
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use lanes::{LaneBurn, LaneDevice, LaneMeasurement, LanePoint, LanesReport, SharedLink};
 pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,
@@ -71,6 +79,9 @@ pub struct Warning {
 pub struct Record {
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
+    /// The command line that made it, the program's name first; empty in records of older versions.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// How the whole run ended.
     pub status: Outcome,
     /// Why it did not finish.

@@ -138,7 +138,7 @@ fn latency(latency: Option<&Latency>) -> Vec<String> {
 }
 
 /// Digits that read back as the same number; empty where it is not finite.
-fn float(value: f64) -> String {
+pub(super) fn float(value: f64) -> String {
     if value.is_finite() {
         value.to_string()
     } else {
@@ -152,7 +152,7 @@ fn optional(value: Option<u64>) -> String {
 
 /// A text field. Spreadsheets run what begins with `=`, `+`, `-` or `@`: an apostrophe in front keeps it
 /// text. Quoted where RFC 4180 asks for it.
-fn words(text: &str) -> String {
+pub(super) fn words(text: &str) -> String {
     let mut text = printable(text);
     if text.trim_start().starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');

@@ -2,6 +2,7 @@
 //! node of the same disk.
 
 use super::machine::Machine;
+use crate::proto::scsi::vpd;
 use crate::sysfs::{BlockDev, Node, NodeKind, SysfsError, nvme, read_word, real_path, scsi};
 use std::path::{Path, PathBuf};
 
@@ -71,11 +72,15 @@ impl Identity {
 
     fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
         let device = scsi::ScsiDevice::read(dir)?;
+        let mut world_wide = vpd::identities(&device.page_83);
+        world_wide.extend(device.wwid);
+        world_wide.sort();
+        world_wide.dedup();
         Ok(Self {
-            world_wide: device.identities,
+            world_wide,
             vendor: device.vendor,
             model: device.model,
-            serial: device.serial,
+            serial: vpd::serial(&device.page_80),
             firmware: device.firmware,
             nsid: None,
             transport: Some("scsi".to_owned()),
@@ -222,6 +227,29 @@ pub fn resolve(machine: &Machine<'_>, path: &Path) -> Result<Target, IdentityErr
             device(machine, path, node, &named)
         }
     }
+}
+
+/// The device that a whole disk of the machine is. For disks without a node (paths of a multipath head), which
+/// no path leads to.
+///
+/// # Errors
+/// [`SysfsError`] where a fact that identifies it is unreadable or garbled.
+pub fn whole_disk(machine: &Machine<'_>, disk: &BlockDev) -> Result<Device, SysfsError> {
+    let path = machine.node_path(&disk.name);
+    let node = Node {
+        path: path.clone(),
+        kind: disk.dev.map_or(NodeKind::Other, NodeKind::Block),
+    };
+    let identity = Identity::of_disk(disk)?;
+    let disks = same_disks(machine, &identity, Some(disk))?;
+    Ok(Device {
+        asked: path,
+        aliases: aliases(machine, &disks)?,
+        node,
+        part: None,
+        disks,
+        identity,
+    })
 }
 
 fn scsi_device(

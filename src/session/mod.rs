@@ -1,5 +1,6 @@
 //! From a plan and the device's facts, over reactors, to a record.
 
+pub mod claim;
 pub mod guard;
 pub mod identity;
 pub mod machine;
@@ -10,14 +11,20 @@ pub mod scan;
 pub mod written;
 
 mod assemble;
+mod auto;
 mod cost;
+mod describe;
 mod doubts;
 mod environment;
 mod error;
+mod hold;
+mod judge;
 mod leave;
 mod mix;
 mod observer;
 mod open;
+mod open_sg;
+pub mod path;
 mod place;
 mod queue_cost;
 mod readiness;
@@ -30,13 +37,15 @@ mod spdk_writes;
 mod step;
 mod watch;
 
+pub use auto::{settled, why_not_spdk};
 pub use cost::{EngineCost, EngineLoad, engine_cost, random_reads, tool_cost_ns};
 pub use environment::{environment, tool};
 pub use error::SessionError;
+pub use judge::{Proofs, add_verdict};
 pub use leave::permits;
 pub use observer::{Observer, Phase, Silent, Snapshot};
 pub use open::Opened;
 pub use queue_cost::QueueCost;
 pub use readiness::{never_written, prepare};
 pub use scratch::{Scratch, ScratchSpec, Setup};
-pub use step::Session;
+pub use step::{Probe, Session};

@@ -46,12 +46,13 @@ pub fn never_written(
     control: &Control,
 ) -> Result<Vec<Vec<Warning>>, SessionError> {
     let facts = opened.facts();
+    let through_spdk = matches!(opened, Opened::Spdk { .. });
     let mut known: HashMap<(u32, Range<u64>), Option<Warning>> = HashMap::new();
     let mut all = Vec::new();
     for step in &plan.steps {
         let mut warnings = Vec::new();
         for (index, facts) in (0_u32..).zip(&facts) {
-            let Some(range_bytes) = read_range([step], index, facts) else {
+            let Some(range_bytes) = read_range([step], (index, through_spdk), facts) else {
                 continue;
             };
             let found = known
@@ -89,9 +90,10 @@ pub fn prepare(
     if !reads_anything(plan) {
         return Err(SessionError::NothingToPrepare);
     }
+    let through_spdk = matches!(opened, Opened::Spdk { .. });
     let mut notes = Vec::new();
     for (index, facts) in (0_u32..).zip(&opened.facts()) {
-        let Some(range_bytes) = read_range(&plan.steps, index, facts) else {
+        let Some(range_bytes) = read_range(&plan.steps, (index, through_spdk), facts) else {
             continue;
         };
         if facts.own_scratch {
@@ -122,7 +124,11 @@ pub fn prepare(
             _ => {
                 let permit = permit(facts, consent, Intent::Prepare, sysfs)?;
                 Guard::new(sysfs).again(&permit)?;
-                let file = open_for_filling(facts, permit.path())?;
+                let path = match (facts.kind, facts.content_path()) {
+                    (DeviceKind::Block | DeviceKind::File, _) | (_, None) => permit.path(),
+                    (_, Some(block)) => Path::new(block),
+                };
+                let file = open_for_filling(facts, path)?;
                 let own_name = || permit.path().display().to_string();
                 let device = (facts.identity.clone().or_else(|| facts.serial.clone()))
                     .unwrap_or_else(own_name);
@@ -188,30 +194,31 @@ fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
 
 fn reads_anything(plan: &Plan) -> bool {
     let mut streams = plan.steps.iter().flat_map(|step| &step.streams);
-    streams.any(|stream| matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. }))
+    streams.any(|stream| reads(stream.ops))
+}
+
+const fn reads(ops: OpMix) -> bool {
+    matches!(
+        ops,
+        OpMix::Read | OpMix::ReadWrite { .. } | OpMix::ProbeRead
+    )
 }
 
 /// The bytes between the first and the last block that these steps read on a device; `None` where they
 /// read nothing there.
 fn read_range<'a>(
     steps: impl IntoIterator<Item = &'a StepPlan>,
-    device_index: u32,
+    (device_index, through_spdk): (u32, bool),
     facts: &DeviceFacts,
 ) -> Option<Range<u64>> {
-    if !matches!(
-        facts.kind,
-        DeviceKind::Block | DeviceKind::File | DeviceKind::Nvme
-    ) {
-        return None;
+    if !through_spdk {
+        facts.content_path()?;
     }
     let block_bytes = u64::from(facts.logical_block.bytes());
     let regions = steps
         .into_iter()
         .flat_map(|step| &step.streams)
-        .filter(|stream| {
-            let reads = matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. });
-            reads && stream.device_index == device_index
-        });
+        .filter(|stream| reads(stream.ops) && stream.device_index == device_index);
     let ends = regions.map(|s| (s.region.first_lba, s.region.first_lba + s.region.blocks));
     let (first, end) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
     Some(first * block_bytes..end * block_bytes)
@@ -228,7 +235,8 @@ fn look(
     if facts.own_scratch {
         return None;
     }
-    let (path, block_bytes) = (facts.path.clone(), facts.logical_block.bytes());
+    let path = facts.content_path()?.to_owned();
+    let block_bytes = facts.logical_block.bytes();
     let is_late = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = std::sync::mpsc::channel();
     let given_up = Arc::clone(&is_late);
@@ -304,10 +312,9 @@ fn not_looked_at(facts: &DeviceFacts) -> Warning {
 }
 
 fn open_for_filling(facts: &DeviceFacts, path: &Path) -> Result<File, SessionError> {
-    let exclusive = if facts.kind == DeviceKind::Block {
-        libc::O_EXCL
-    } else {
-        0
+    let exclusive = match facts.kind {
+        DeviceKind::File => 0,
+        _ => libc::O_EXCL,
     };
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_DIRECT | exclusive);

@@ -25,7 +25,7 @@ const UNITS: [&str; 16] = [
 
 /// Numbers without a unit, and statistics whose unit the object's own name carries (`latency_ns.p50`).
 /// Every entry must be needed.
-pub const UNITLESS: [(&str, &[&str]); 7] = [
+pub const UNITLESS: &[(&str, &[&str])] = &[
     (
         "Latency",
         &[
@@ -39,6 +39,10 @@ pub const UNITLESS: [(&str, &[&str]); 7] = [
     ("SlowIo", &["cpu", "stream"]),
     // The unit is a field beside them.
     ("Criterion", &["limit", "measured"]),
+    ("Comparison", &["seed"]),
+    // Their unit depends on the metric, and is a field beside them.
+    ("ComparedMetric", &["rounds", "means"]),
+    ("Estimate", &["value", "low", "high"]),
 ];
 
 fn is_unitless(owner: &str, name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! How a namespace's format travels: plain blocks, metadata beside them, protection information.
 
-use crate::proto::nvme::{Command, IdentifyNamespace, PiCheck, PiType};
+use super::{Command, IdentifyNamespace, PiCheck, PiType};
 
 /// Bytes of protection information with 16-bit guards.
 const PI_BYTES: u16 = 8;
@@ -78,18 +78,24 @@ impl Layout {
         })
     }
 
-    /// What the record says about it.
+    /// What goes with the data, in words; nothing for plain blocks.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        match self.metadata {
+            Metadata::None => None,
+            Metadata::Stripped { .. } => Some(
+                "protection information inserted and checked by the controller (PRACT)".to_owned(),
+            ),
+            Metadata::Separate(bytes) => Some(format!(
+                "{bytes} bytes of separate metadata per block, written as zeros"
+            )),
+        }
+    }
+
+    /// All of it, for the record.
     #[must_use]
     pub fn describe(&self) -> String {
-        let metadata = match self.metadata {
-            Metadata::None => "no metadata".to_owned(),
-            Metadata::Stripped { .. } => {
-                "protection information inserted and checked by the controller (PRACT)".to_owned()
-            }
-            Metadata::Separate(bytes) => {
-                format!("{bytes} bytes of separate metadata per block, written as zeros")
-            }
-        };
+        let metadata = self.note().unwrap_or_else(|| "no metadata".to_owned());
         format!("format: {}-byte blocks, {metadata}", self.block_bytes)
     }
 
@@ -121,8 +127,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::IDENTIFY_BYTES;
     use super::*;
-    use crate::proto::nvme::IDENTIFY_BYTES;
 
     fn layout(metadata: u8, shift: u8, flbas: u8, dps: u8) -> Result<Layout, String> {
         let mut bytes = [0; IDENTIFY_BYTES];
