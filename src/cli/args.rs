@@ -43,8 +43,10 @@ pub enum Verb {
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
     /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
     Compare(Box<CompareArgs>),
-    /// List block devices: model, serial, size, blocks, and what uses them
+    /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
+        /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number
+        device: Option<String>,
         /// What stdout holds
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,

@@ -7,6 +7,7 @@ pub mod claim;
 mod claimed;
 pub mod compare;
 pub mod completions;
+mod device_details;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
@@ -30,8 +31,9 @@ pub use job_flags::{JobFlags, job_from_flags};
 use crate::record::{Failure, Warning};
 use crate::report::Format;
 use crate::sys::standin;
-use crate::sysfs::{Sysfs, SysfsError};
+use crate::sysfs::Sysfs;
 use clap::CommandFactory;
+use devices::DevicesError;
 use exit::Exit;
 use listing::ListFormat;
 use std::ffi::OsString;
@@ -63,11 +65,14 @@ fn verb(verb: Verb) -> Exit {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
+        Verb::Devices { device, format } => {
+            let list = devices::devices(&Sysfs::host(), format, device.as_deref());
+            listed(format, list)
+        }
         Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
-        Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {
             let work = || {
@@ -97,10 +102,19 @@ fn verb(verb: Verb) -> Exit {
 }
 
 /// A list on stdout, or why there is none: on stderr, and in JSON where that was asked for.
-fn listed(format: ListFormat, list: Result<String, SysfsError>) -> Exit {
+fn listed(format: ListFormat, list: Result<String, DevicesError>) -> Exit {
     match list {
         Ok(text) => handed_over(output::to_stdout(&text)),
-        Err(error) => {
+        Err(DevicesError::Unknown(name)) => {
+            let failure = Failure {
+                kind: "no-device".to_owned(),
+                text: DevicesError::Unknown(name).to_string(),
+                next_step: "lanemark devices lists what is here".to_owned(),
+                exit_code: Exit::Usage.code(),
+            };
+            run::refuse(None, format.into(), &Sysfs::host(), failure)
+        }
+        Err(error @ DevicesError::Sysfs(_)) => {
             let failure = Failure {
                 kind: "sysfs".to_owned(),
                 text: error.to_string(),

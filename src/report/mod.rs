@@ -106,5 +106,6 @@ pub fn render_comparison(comparison: &Comparison, format: Format, style: &Style)
         Format::Text => text::render_comparison(comparison, style),
         Format::Json => json::render(comparison),
         Format::Csv => comparison_csv::render(comparison),
+        Format::Html => html::render(&[], std::slice::from_ref(comparison)),
     }
 }

@@ -70,7 +70,7 @@ impl Identity {
         })
     }
 
-    fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
+    pub(super) fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
         let device = scsi::ScsiDevice::read(dir)?;
         let mut world_wide = vpd::identities(&device.page_83);
         world_wide.extend(device.wwid);

@@ -5,6 +5,7 @@ use super::auto;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
 use super::hold::hold;
+use super::named::{Named, backend_for};
 use super::open_sg;
 use super::scratch::{Scratch, Setup};
 use crate::backend::sg::SgDevice;
@@ -16,9 +17,7 @@ use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
 use crate::record::{BackendUse, Warning};
-use crate::spdk::TransportId;
-use crate::sys::ioctl::{self, NodeKind};
-use crate::sysfs::{BlockDev, DevNum, Sysfs, nvme};
+use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
 use std::path::Path;
@@ -65,94 +64,6 @@ pub enum Opened {
         /// Why this backend.
         reason: String,
     },
-}
-
-/// What a device string names.
-enum Named<'a> {
-    Null(&'a str),
-    Sim(&'a str),
-    Scratch(&'a str),
-    Spdk,
-    /// A generic node of an NVMe namespace.
-    NvmeGeneric,
-    /// A block node of an NVMe namespace.
-    NvmeBlock,
-    /// A generic node of a SCSI device.
-    ScsiGeneric,
-    /// A block node of a SCSI disk.
-    ScsiBlock,
-    Path,
-}
-
-impl<'a> Named<'a> {
-    fn of(name: &'a str, sysfs: &Sysfs) -> Self {
-        let after = |word: &str| {
-            let rest = name.strip_prefix(word)?;
-            if rest.is_empty() {
-                Some("")
-            } else {
-                rest.strip_prefix(':')
-            }
-        };
-        if let Some(rest) = after("null") {
-            Self::Null(rest)
-        } else if let Some(rest) = after("sim") {
-            Self::Sim(rest)
-        } else if let Some(rest) = after("scratch") {
-            Self::Scratch(rest)
-        } else if TransportId::looks_like_one(name) {
-            Self::Spdk
-        } else {
-            match ioctl::path_kind(Path::new(name)) {
-                Ok(NodeKind::Char { major, minor }) if is_generic(sysfs, major, minor) => {
-                    Self::NvmeGeneric
-                }
-                Ok(NodeKind::Block { major, minor }) if is_nvme(sysfs, major, minor) => {
-                    Self::NvmeBlock
-                }
-                Ok(NodeKind::Char { major, minor }) if open_sg::is_node(sysfs, major, minor) => {
-                    Self::ScsiGeneric
-                }
-                Ok(NodeKind::Block { major, minor }) if open_sg::is_disk(sysfs, major, minor) => {
-                    Self::ScsiBlock
-                }
-                _ => Self::Path,
-            }
-        }
-    }
-
-    /// Whether it is the name of a node or file.
-    const fn is_path(&self) -> bool {
-        !matches!(
-            self,
-            Self::Null(_) | Self::Sim(_) | Self::Scratch(_) | Self::Spdk
-        )
-    }
-
-    /// The backends that can drive it, best first.
-    const fn backends(&self) -> &'static [BackendChoice] {
-        match self {
-            Self::Null(_) => &[BackendChoice::Null],
-            Self::Sim(_) => &[BackendChoice::Sim],
-            Self::Spdk => &[BackendChoice::Spdk],
-            Self::NvmeGeneric => &[BackendChoice::UringCmd],
-            Self::NvmeBlock => &[BackendChoice::Uring, BackendChoice::UringCmd],
-            Self::ScsiGeneric => &[BackendChoice::Sg],
-            Self::ScsiBlock => &[BackendChoice::Uring, BackendChoice::Sg],
-            Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
-        }
-    }
-}
-
-fn is_generic(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    matches!(
-        nvme::block_of_generic(sysfs, DevNum { major, minor }),
-        Ok(Some(_))
-    )
-}
-
-fn is_nvme(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
-    BlockDev::numbered(sysfs, DevNum { major, minor }).is_ok_and(|disk| nvme::is_nvme(&disk.name))
 }
 
 impl Opened {
@@ -360,27 +271,6 @@ fn features_of<D: Device>(devices: &[D]) -> Vec<String> {
         }
     }
     features
-}
-
-/// The backend for a device: the one asked for if it can, the best otherwise.
-fn backend_for(
-    name: &str,
-    choice: BackendChoice,
-    sysfs: &Sysfs,
-) -> Result<BackendChoice, SessionError> {
-    let can = Named::of(name, sysfs).backends();
-    if choice == BackendChoice::Auto {
-        return Ok(can[0]);
-    }
-    if can.contains(&choice) {
-        return Ok(choice);
-    }
-    let names: Vec<_> = can.iter().map(|kind| kind.name()).collect();
-    Err(SessionError::WrongBackend {
-        device: name.to_owned(),
-        backend: choice.name(),
-        why: format!("use backend auto or {}", names.join(", ")),
-    })
 }
 
 fn open_null(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {

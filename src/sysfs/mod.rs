@@ -9,6 +9,7 @@ pub mod attach;
 pub mod bind;
 pub mod block;
 pub mod filesystems;
+pub mod format;
 pub mod host;
 pub mod mounts;
 pub mod node;

@@ -5,6 +5,7 @@ mod attachments;
 mod claim;
 mod compare_stats;
 mod config_jobs;
+mod devices_attached;
 mod devices_list;
 mod guard_cases;
 mod guard_signatures;

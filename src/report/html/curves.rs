@@ -1,8 +1,8 @@
 //! Sweeps found in the steps of records: steps that differ in one trait only make a curve over it.
 
-use super::chart::{Axis, Chart, Quantity, Series};
+use super::chart::{Axis, Chart, Guide, Quantity, Series};
 use super::traits::{self, Found, Trait};
-use crate::record::{Direction, Record, Step};
+use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
 use std::collections::BTreeMap;
 
 /// The traits that curves are drawn over, and how.
@@ -200,9 +200,42 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
                 log_base,
             },
             series,
-            guides: Vec::new(),
+            guides: levels(quantity, groups),
         };
         out.extend(chart.render());
     }
     out
 }
+
+/// The links' ceilings where all steps have the same one: bandwidth only, since a ceiling in IOPS depends on the
+/// block size.
+fn levels(quantity: Quantity, groups: &[Group<'_>]) -> Vec<Guide> {
+    if quantity != Quantity::Rate {
+        return Vec::new();
+    }
+    let steps = || {
+        groups
+            .iter()
+            .flat_map(|group| &group.points)
+            .map(|point| point.1)
+    };
+    let mut out = Vec::new();
+    for (name, of) in CEILINGS {
+        let mut found = steps().filter_map(|step| of(&step.ceilings)?.link.as_ref()?.rate);
+        let Some(first) = found.next() else { continue };
+        if found.all(|other| other == first) {
+            out.push(Guide::Level {
+                y: first.high_bytes_per_s,
+                name: format!("the links let through ({name})"),
+            });
+        }
+    }
+    out
+}
+
+type OfCeilings = fn(&Ceilings) -> Option<&DirectionCeilings>;
+
+const CEILINGS: [(&str, OfCeilings); 2] = [
+    ("read", |ceilings| ceilings.read.as_ref()),
+    ("write", |ceilings| ceilings.write.as_ref()),
+];

@@ -328,6 +328,12 @@ mod tests {
             assert_eq!(with(0x08, reserved << 5).payload_bytes, None);
             assert_eq!(with(0x08, reserved << 12).read_request_bytes, None);
         }
+    }
+
+    #[test]
+    fn speeds_widths_and_flags_move_alone() {
+        let base = express(&[(0x02, 2)]).unwrap();
+        let with = |offset, word| express(&[(0x02, 2), (offset, word)]).unwrap();
         for (code, speed) in (1..).zip(PciSpeed::ALL) {
             assert_eq!(
                 with(0x0c, code),

@@ -136,6 +136,21 @@ impl Function {
         Ok(all)
     }
 
+    /// The functions of mass storage only (class 01h), in order: the others are not looked at.
+    ///
+    /// # Errors
+    /// [`SysfsError::Read`] where there is no list of functions.
+    pub fn all_storage(sysfs: &Sysfs) -> Result<Vec<Self>, SysfsError> {
+        let folder = sysfs.sys("bus/pci/devices");
+        let mut all: Vec<Self> = names_in(&folder)?
+            .iter()
+            .filter(|name| class_of(&folder.join(name)).is_ok_and(|class| class >> 16 == 1))
+            .filter_map(|name| Self::read(sysfs, Bdf::parse(name)?).ok())
+            .collect();
+        all.sort_by_key(|function| function.bdf);
+        Ok(all)
+    }
+
     /// Its folder in sysfs, for [`LinkState::read`], [`Aer::read`] and whoever binds drivers.
     #[must_use]
     pub fn dir(&self) -> &Path {
