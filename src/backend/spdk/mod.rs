@@ -238,7 +238,7 @@ impl Device for SpdkDevice {
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {
-        let once = queue::rings_once_per_poll(spec.batch);
+        let once = queue::rings_once_per_poll(spec.batch, spec.slots_count);
         self.rings_once_per_poll.store(once, Ordering::Relaxed);
         SpdkQueue::open(&self.controller, self.namespace.nsid, self.layout, spec)
     }

@@ -49,10 +49,11 @@ struct State {
     doubt: bool,
 }
 
-/// Whether commands of one poll share a bell. Where a bell rings for one command at most, it need not wait for the
-/// poll's end.
-pub(super) const fn rings_once_per_poll(batch: Batch) -> bool {
-    batch.submit > 1
+/// Whether commands of one poll share a bell, rung at its end. Not where the user wants one for each. At depth 1
+/// there is one command to a poll either way; rung at its end it is no slower (scripts/bench/doorbell: 0.998 of the
+/// time over shared memory), and so that stays the rule.
+pub(super) const fn rings_once_per_poll(batch: Batch, slots_count: u32) -> bool {
+    batch.submit > 1 || slots_count == 1
 }
 
 impl SpdkQueue {
@@ -82,7 +83,7 @@ impl SpdkQueue {
                 extra_bytes: layout.metadata_bytes(blocks).max(range),
                 depth,
                 requests_count: depth.saturating_mul(1 + parts),
-                deferred: rings_once_per_poll(spec.batch),
+                deferred: rings_once_per_poll(spec.batch, spec.slots_count),
                 queues_asked_count: spec.reactors_count,
             },
         )?;
