@@ -3,3 +3,4 @@
 pub mod calibrate;
 pub mod compare;
 pub mod lanes;
+pub mod load;

@@ -3,7 +3,10 @@
 
 mod calibrate;
 mod common;
+mod compare;
+mod compare_saved;
 mod invariants;
+mod load;
 mod outcomes;
 mod probe;
 mod quick;
