@@ -96,7 +96,7 @@ pub(super) fn commands_per_io(devices: &[SpdkDevice], plan: &StepPlan) -> Vec<St
         for size in &stream.sizes {
             let commands_count = size.blocks.div_ceil(most_blocks);
             if commands_count > 1 {
-                let kib = u64::from(size.blocks) * u64::from(block_bytes) >> 10;
+                let kib = (u64::from(size.blocks) * u64::from(block_bytes)) >> 10;
                 notes.insert(format!("{commands_count} commands per I/O of {kib} KiB"));
             }
         }
