@@ -8,6 +8,7 @@ use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
 use super::load::LoadArgs;
+use super::peak::PeakArgs;
 use super::progress::Mode;
 use super::report::ReportArgs;
 use crate::report::Format;
@@ -44,6 +45,8 @@ pub enum Verb {
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
     /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
     Compare(Box<CompareArgs>),
+    /// Search the peak and the knee over depth, reactors and batch, and tell what limits them
+    Peak(Box<PeakArgs>),
     /// Measure latency against load, and the highest rate whose 99th percentile still holds
     ///
     /// A closed loop gives the peak; then arrivals come at shares of it, whether or not the device keeps up, and

@@ -2,26 +2,21 @@
 
 use super::args::names;
 use super::exit::Exit;
+use super::one_step::{Asked, OneStepError, Ready};
 use super::output::{self, Output};
 use super::progress::{self, Mode};
-use super::{JobFlags, RunArgs, job_from_flags, run, signals};
+use super::{JobFlags, run, signals};
 use crate::config::{ConfigError, Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Direction, Failure, Record, SCHEMA_VERSION, Step};
 use crate::report::{Format, figures};
-use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
-use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, tool,
-    tool_cost_ns,
-};
-use crate::sys::clock::MachineClock;
-use crate::sys::cpu::AllowedCpus;
+use crate::session::{Observer, Opened, Session, SessionError, environment, tool};
 use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
 use clap::Args;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -66,40 +61,6 @@ pub struct LoadArgs {
     pub keys: JobFlags,
 }
 
-/// Why nothing was loaded.
-#[derive(Debug, thiserror::Error)]
-enum LoadError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    #[error("--overwrite: {0}")]
-    Overwrite(#[from] UnknownSignature),
-    #[error("cannot listen for signals: {0}")]
-    Signals(#[from] std::io::Error),
-    #[error("{0}")]
-    Usage(String),
-}
-
-impl LoadError {
-    fn failure(&self) -> Failure {
-        let (kind, exit) = match self {
-            Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
-            Self::Signals(_) => ("signals", Exit::Failed),
-            _ => ("usage", Exit::Usage),
-        };
-        Failure {
-            kind: kind.to_owned(),
-            text: self.to_string(),
-            next_step: match self {
-                Self::Session(error) => error.next_step(),
-                _ => String::new(),
-            },
-            exit_code: exit.code(),
-        }
-    }
-}
-
 /// Runs the verb; the exit code.
 pub fn run(args: &LoadArgs) -> Exit {
     let sysfs = Sysfs::host();
@@ -109,7 +70,7 @@ pub fn run(args: &LoadArgs) -> Exit {
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
-        .map_err(LoadError::from)
+        .map_err(OneStepError::from)
         .and_then(|()| judged_job(args, &output, &sysfs));
     let judged = match job {
         Ok(job) => job,
@@ -157,7 +118,19 @@ fn take_process(job: &mut Job) -> Option<Word> {
     all.filter_map(|keys| keys.remove(&Key::RateProcess)).next()
 }
 
-fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged, LoadError> {
+/// What `load` shares with others; it sets the rate itself and ends by runtime.
+fn asked(args: &LoadArgs) -> Asked<'_> {
+    Asked {
+        verb: "load",
+        job: args.job.as_deref(),
+        output: args.output.as_deref(),
+        allow_write: &args.allow_write,
+        overwrite: &args.overwrite,
+        own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
+    }
+}
+
+fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged, OneStepError> {
     let mut file = args.job.as_deref().map(Job::load).transpose()?;
     let mut keys = args.keys.clone();
     // How arrivals are spaced has no effect before there is a rate: it waits until there is one.
@@ -166,53 +139,10 @@ fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged,
     let process = of_flags
         .or(of_file)
         .unwrap_or_else(|| Word::flag("poisson"));
-    let flags = RunArgs {
-        keys,
-        ..RunArgs::default()
-    };
-    let job = job_from_flags(&flags, file)?;
-    let names = job.device_names()?;
-    let usage = |text: &str| LoadError::Usage(text.to_owned());
-    if names.is_empty() {
-        return Err(ConfigError::NoDevice.into());
-    }
-    if job.steps.len() != 1 {
-        return Err(usage(
-            "load wants a job of one step: it makes its own steps of it, one for each rate",
-        ));
-    }
-    let has_rate = [&job.flags, &job.defaults, &job.steps[0]]
-        .iter()
-        .any(|step| {
-            [Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes]
-                .iter()
-                .any(|key| step.keys.contains_key(key))
-        });
-    if has_rate {
-        return Err(usage(
-            "load sets the rate itself and ends by runtime: leave rate_iops, number_ios, io_size and passes out",
-        ));
-    }
-    let refuse = |path: &str, why: &str| {
-        LoadError::Usage(format!(
-            "the result cannot go into {path}: {why}; name another file with -o"
-        ))
-    };
-    if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
-        return Err(refuse(name, "it is what is measured"));
-    }
-    if let Some(path) = &args.output {
-        let shown = path.display().to_string();
-        if args.job.as_deref().is_some_and(|job| output.is(job)) {
-            return Err(refuse(&shown, "it is the job file"));
-        }
-        if let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file()) {
-            return Err(refuse(&shown, used));
-        }
-    }
+    let job = asked(args).job(keys, file, output, sysfs)?;
     let limit = args.p99.as_deref().map(|text| {
         let parsed = parse_duration(text)
-            .map_err(|error| LoadError::Usage(format!("--p99 {text}: {error}")));
+            .map_err(|error| OneStepError::Usage(format!("--p99 {text}: {error}")));
         parsed.map(|limit| limit.0)
     });
     let load = LoadPlan {
@@ -226,14 +156,14 @@ fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged,
 }
 
 /// `10,50,90`, with or without `%`.
-fn loads(text: &str) -> Result<Vec<f64>, LoadError> {
+fn loads(text: &str) -> Result<Vec<f64>, OneStepError> {
     let one = |word: &str| word.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let all: Option<Vec<f64>> = text.split(',').map(one).collect();
     all.filter(|all| {
         all.iter().all(|pct| *pct > 0.0 && *pct <= 200.0) && all.is_sorted_by(|a, b| a < b)
     })
     .ok_or_else(|| {
-        LoadError::Usage(format!(
+        OneStepError::Usage(format!(
             "--load {text}: percentages above 0 and up to 200, ascending, such as 10,50,90"
         ))
     })
@@ -297,47 +227,19 @@ fn loaded(
     judged: &Judged,
     control: Arc<Control>,
     sysfs: &Sysfs,
-) -> Result<(Record, LoadResult), LoadError> {
+) -> Result<(Record, LoadResult), OneStepError> {
     let (job, load) = (&judged.job, &judged.load);
     let mut observer = progress::on_stderr(args.progress);
-    let mut setup = Setup {
-        control: &control,
-        observer: observer.as_mut(),
-        dry_run: false,
-    };
-    let mut opened = Opened::open(
-        &job.device_names()?,
-        job.backend_choice()?,
-        sysfs,
-        &mut setup,
-    )?;
-    let plan = plan(job, &opened.facts(), run::fresh_seed())?;
-    let mut consent = Consent {
-        allow_write: args.allow_write.clone(),
-        overwrite: Vec::new(),
-    };
-    for word in &args.overwrite {
-        consent.overwrite.extend(parse_overwrite(word)?);
-    }
-    let permits = permits(&plan, &opened, &consent, sysfs)?;
-    let doubts = never_written(&plan, &opened, false, &control)?;
-    if !permits.is_empty() {
-        opened = opened.permit_writes(&permits, sysfs)?;
-    }
-    let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
-    let clock = MachineClock::new(sysfs);
-    let is_sim = matches!(opened, Opened::Sim { .. });
-    let cpu = allowed.cpus().last().copied().filter(|_| !is_sim);
-    let session = Session {
-        sysfs: sysfs.clone(),
-        tool_cost_ns: cpu.and_then(|cpu| tool_cost_ns(&clock, cpu)),
-        allowed,
-        clock,
-        control,
-    };
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let Ready {
+        opened,
+        session,
+        plan,
+        doubts,
+    } = &ready;
     let mut device = Device {
-        session: &session,
-        opened: &opened,
+        session,
+        opened,
         judged,
         seed: plan.seed,
         steps_count: load.loads_pct.len() + 1,
@@ -349,7 +251,7 @@ fn loaded(
         return Err(error.into());
     }
     for step in &mut result.steps {
-        step.warnings.extend(doubts.iter().flatten().cloned());
+        step.warnings.extend(doubts.iter().cloned());
     }
     let failure = result.error.as_ref().map(|error| Failure {
         kind: error.kind().to_owned(),
@@ -364,7 +266,7 @@ fn loaded(
         error: failure.filter(|failure| failure.kind != "interrupted"),
         tool: tool(session.tool_cost_ns),
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
-        job: json!({ "plan": plan_json(&plan), "load": load_json(load, &result) }),
+        job: json!({ "plan": plan_json(plan), "load": load_json(load, &result) }),
         seed: plan.seed,
         steps: result.steps.clone(),
         warnings: [plan.notes.clone(), opened.notes()].concat(),

@@ -16,7 +16,9 @@ mod job_flags;
 pub mod lanes;
 pub mod listing;
 pub mod load;
+mod one_step;
 pub mod output;
+pub mod peak;
 pub mod progress;
 mod progress_line;
 mod quick;
@@ -72,6 +74,10 @@ fn verb(verb: Verb) -> Exit {
             listed(format, list)
         }
         Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },

@@ -140,6 +140,9 @@ fn hand_over(record: &Record, output: Output, format: Format) -> Exit {
         .iter()
         .chain(record.steps.iter().flat_map(|step| &step.error));
     failures.for_each(output::complain);
+    for step in &record.steps {
+        output::missed(step);
+    }
     match output.write_record(record, format) {
         Ok(()) => exit,
         Err(error) => {
@@ -267,7 +270,8 @@ fn steps(
         let json = step_json(step, &plan.devices);
         let numbers = (number, plan.steps.len());
         match session.run_step(opened, step, json, numbers, observer) {
-            Ok(done) => {
+            Ok(mut done) => {
+                done.expect = crate::method::expect::judge(&done, &step.expect);
                 record.status = worse(record.status, &done);
                 let over = done.status == Outcome::Interrupted || is_final(&done);
                 record.steps.push(done);

@@ -59,6 +59,7 @@ pub fn step_json(step: &StepPlan, devices: &[PlannedDevice]) -> Value {
         "grace_ns": step.limits.grace.0,
         "max_errors_count": step.limits.max_errors,
         "stamp": stamp_name(step.stamp),
+        "expect": step.expect.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(),
         "streams": streams,
     })
 }

@@ -32,6 +32,7 @@ pub enum Key {
     Stamp,
     Grace,
     MaxErrors,
+    Expect,
 }
 
 /// Where a mapping of keys stands in a job.
@@ -78,6 +79,7 @@ pub const STEP_KEYS: &[&str] = &[
     "stamp",
     "grace",
     "max_errors",
+    "expect",
 ];
 
 /// Keys of an entry of `streams`.
@@ -119,7 +121,7 @@ impl Level {
 
 impl Key {
     /// Every key.
-    pub const ALL: [Key; 28] = [
+    pub const ALL: [Key; 29] = [
         Key::Rw,
         Key::Bs,
         Key::Bssplit,
@@ -148,6 +150,7 @@ impl Key {
         Key::Stamp,
         Key::Grace,
         Key::MaxErrors,
+        Key::Expect,
     ];
 
     /// The name in job files; the parts of `batch` are `batch.submit` and so on.
@@ -182,6 +185,7 @@ impl Key {
             Key::Stamp => "stamp",
             Key::Grace => "grace",
             Key::MaxErrors => "max_errors",
+            Key::Expect => "expect",
         }
     }
 

@@ -1,5 +1,6 @@
 //! The validated job: no unresolved default, every size in blocks of its device.
 
+use super::expect::Expectation;
 use crate::backend::Batch;
 pub use crate::measure::StampChoice;
 use crate::units::{BlockSize, Nanos};
@@ -52,6 +53,8 @@ pub struct StepPlan {
     pub limits: Limits,
     /// How latency is stamped.
     pub stamp: StampChoice,
+    /// Criteria that the result has to meet.
+    pub expect: Vec<Expectation>,
     /// Most I/Os in flight at once: the sum of the depths of all streams.
     pub in_flight_count: u64,
 }

@@ -97,6 +97,7 @@ fn plan_step(
             max_errors: step.max_errors,
         },
         stamp: step.stamp,
+        expect: step.expect.clone(),
         in_flight_count,
     };
     plan.summary = summary(&plan, targets.iter().map(|target| target.block));

@@ -169,6 +169,9 @@ fn resolve_step(
             .read(Key::MaxErrors, value::count)?
             .map(|given| given.value),
         stamp: stamp.map_or(StampChoice::Auto, |given| given.value),
+        expect: lookup
+            .read(Key::Expect, super::expect::parse)?
+            .map_or_else(Vec::new, |given| given.value),
         seed: own_seed(job, step, lookup)?,
     })
 }

@@ -103,6 +103,7 @@ pub(super) fn check(key: Key, text: &str) -> Result<(), Why> {
         Key::RampTime => time(text).map(drop),
         Key::Randseed => seed(text).map(drop),
         Key::Stamp => stamp(text).map(drop),
+        Key::Expect => super::expect::parse(text).map(drop),
     }
 }
 

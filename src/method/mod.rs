@@ -2,5 +2,7 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod expect;
 pub mod lanes;
 pub mod load;
+pub mod peak;

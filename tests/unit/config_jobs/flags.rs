@@ -92,6 +92,7 @@ const VALUES: &[(&str, &str)] = &[
     ("stamp", "exact"),
     ("grace", "5s"),
     ("max_errors", "10"),
+    ("expect", "read_iops>=1000k,p99<=200us"),
 ];
 
 #[test]
