@@ -77,6 +77,7 @@ fn stuck(path: &std::path::Path) -> u8 {
     };
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: depth,
         slot_bytes: 4096,
         batch,

@@ -208,6 +208,7 @@ mod tests {
         let mut queue = device
             .open_queue(QueueSpec {
                 reactor_index: 0,
+                reactors_count: 1,
                 slots_count: 3,
                 slot_bytes: 512,
                 batch: Batch {

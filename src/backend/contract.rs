@@ -56,6 +56,7 @@ impl<D: Device> Suite<'_, D> {
     fn open(&self, depth: u32, batch: Batch, writes: bool) -> D::Queue {
         let spec = QueueSpec {
             reactor_index: 0,
+            reactors_count: 1,
             slots_count: depth,
             slot_bytes: 4 * self.block_bytes(),
             batch,
@@ -366,6 +367,7 @@ mod tests {
     fn the_suite_can_fail() {
         let mut greedy = NullDevice::new("null", Bytes(1 << 20)).open_queue(QueueSpec {
             reactor_index: 0,
+            reactors_count: 1,
             slots_count: 4,
             slot_bytes: 512,
             batch: batch(4, 1, 4),

@@ -62,6 +62,8 @@ pub struct Batch {
 pub struct QueueSpec {
     /// The reactor's number, counted from 0 over the step.
     pub reactor_index: u32,
+    /// Reactors of the step that open a queue on this device, this one included.
+    pub reactors_count: u32,
     /// I/Os the queue must be able to hold in flight: slots `0..slots_count`.
     pub slots_count: u32,
     /// Size of every slot's buffer in bytes.

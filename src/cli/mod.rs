@@ -32,7 +32,7 @@ mod version;
 pub use args::{Cli, RunArgs, Verb};
 pub use job_flags::{JobFlags, job_from_flags};
 
-use crate::record::Failure;
+use crate::record::{Failure, Warning};
 use crate::report::Format;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
@@ -46,6 +46,13 @@ use std::path::Path;
 /// Runs the program: the whole command line, the program's name first.
 pub fn main(args: &[OsString]) -> Exit {
     diagnostics::listen();
+    if let Err(lack) = crate::spdk::check_transports() {
+        output::warn(&Warning {
+            kind: "spdk".to_owned(),
+            text: lack.finding(),
+            next_step: lack.remedy(),
+        });
+    }
     match args::parse(args.iter().cloned()) {
         Ok(cli) => verb(cli.verb),
         Err(error) if error.use_stderr() => usage_error(&error, args),

@@ -14,7 +14,10 @@ pub fn long() -> &'static str {
 
 fn text() -> String {
     let spdk = match (crate::spdk::versions(), crate::spdk::absent()) {
-        (Some((spdk, dpdk)), _) => format!("SPDK {spdk}, DPDK {dpdk}"),
+        (Some((spdk, dpdk)), _) => format!(
+            "SPDK {spdk}, DPDK {dpdk}, transports {}",
+            crate::spdk::transports().join(", ")
+        ),
         (None, why) => format!("without SPDK: {}", why.unwrap_or("unknown why")),
     };
     format!(

@@ -57,13 +57,15 @@ where
         let threads: Vec<_> = setups
             .iter()
             .zip(&ports)
-            .map(|(setup, port)| {
+            .enumerate()
+            .map(|(place, (setup, port))| {
                 let (gate, port, clock) = (&gate, port.clone(), clock.clone());
                 let ids = &threads_ids;
                 let (control, sender) = (Arc::clone(control), sender.clone());
                 scope.spawn(move || {
                     ids.tell(setup.index);
-                    let work = || reactor_thread(devices, setup, clock, &control, port, gate);
+                    let team = (setups, place);
+                    let work = || reactor_thread(devices, team, clock, &control, port, gate);
                     let result = std::panic::catch_unwind(AssertUnwindSafe(work))
                         .unwrap_or(Err(ReactorError::Panicked { index: setup.index }));
                     // The receiver lives until every thread has finished.
@@ -111,11 +113,21 @@ pub(super) fn drain_ports(ports: &[IntervalPort], collector: &mut Collector) {
     }
 }
 
-/// What a reactor asks of a device's queue.
-pub(super) fn queue_spec(setup: &ReactorSetup, slots_count: u32, slot_bytes: u32) -> QueueSpec {
+/// What the reactor at `index` of `setups` asks of a device's queue.
+pub(super) fn queue_spec(
+    setups: &[ReactorSetup],
+    index: usize,
+    (device, slots_count, slot_bytes): (u32, u32, u32),
+) -> QueueSpec {
+    let setup = &setups[index];
     let ops = setup.ops();
+    let names_it = |setup: &&ReactorSetup| {
+        let mut streams = setup.streams.iter();
+        streams.any(|stream| stream.spec.device_index == device)
+    };
     QueueSpec {
         reactor_index: setup.index,
+        reactors_count: u32::try_from(setups.iter().filter(names_it).count()).unwrap_or(u32::MAX),
         slots_count,
         slot_bytes,
         batch: setup.batch,
@@ -125,13 +137,14 @@ pub(super) fn queue_spec(setup: &ReactorSetup, slots_count: u32, slot_bytes: u32
 
 fn reactor_thread<D: Device, C: Clock>(
     devices: &[D],
-    setup: &ReactorSetup,
+    (setups, index): (&[ReactorSetup], usize),
     clock: C,
     control: &Arc<Control>,
     port: IntervalPort,
     gate: &Gate,
 ) -> Result<ReactorOutcome, ReactorError> {
     let pass = gate.pass();
+    let setup = &setups[index];
     if let Some(cpu) = setup.cpu {
         crate::sys::cpu::pin_current_thread(cpu).map_err(|error| ReactorError::Pin {
             cpu,
@@ -144,7 +157,10 @@ fn reactor_thread<D: Device, C: Clock>(
         clock.clone(),
         Arc::clone(control),
         port,
-        |device, slots, bytes| devices[device as usize].open_queue(queue_spec(setup, slots, bytes)),
+        |device, slots, bytes| {
+            let asked = (device, slots, bytes);
+            devices[device as usize].open_queue(queue_spec(setups, index, asked))
+        },
     )?;
     pass.ready();
     if !gate.wait_all() {

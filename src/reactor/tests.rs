@@ -270,8 +270,10 @@ fn sleeping_in_a_poll_is_no_part_of_a_stamp_or_its_bound() {
         setup.stamp = stamp;
         let port = IntervalPort::new(setup.ops(), setup.open_loop());
         let control = Arc::new(Control::default());
-        let open = |_, slots, bytes| {
-            let spec = super::team::queue_spec(&setup, slots, bytes);
+        let open = |place, slots, bytes| {
+            let setups = std::slice::from_ref(&setup);
+            let spec = super::team::queue_spec(setups, 0, (place, slots, bytes));
+            assert_eq!(spec.reactors_count, 1);
             device
                 .open_queue(spec)
                 .map(|queue| Sleepy(queue, clock.clone()))

@@ -31,10 +31,10 @@ where
         .map(|setup| IntervalPort::new(setup.ops(), setup.open_loop()))
         .collect();
     let mut reactors = Vec::new();
-    for (setup, port) in setups.iter().zip(&ports) {
+    for (place, (setup, port)) in setups.iter().zip(&ports).enumerate() {
         let control = Arc::clone(control);
         let open = |device: u32, slots, bytes| {
-            devices[device as usize].open_queue(queue_spec(setup, slots, bytes))
+            devices[device as usize].open_queue(queue_spec(setups, place, (device, slots, bytes)))
         };
         reactors.push(Reactor::new(
             setup,

@@ -6,6 +6,7 @@ pub mod identity;
 pub mod machine;
 pub mod preflight;
 pub mod prepare;
+pub mod samples;
 pub mod scan;
 pub mod written;
 
@@ -32,6 +33,9 @@ mod queue_cost;
 mod readiness;
 mod scratch;
 mod scratch_fs;
+mod spdk_blocks;
+mod spdk_checks;
+mod spdk_step;
 mod spdk_writes;
 mod step;
 mod watch;

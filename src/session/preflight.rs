@@ -1,6 +1,7 @@
 //! What this machine lacks for good measurements, each with its remedy.
 
-use super::preflight_polling;
+use super::{preflight_polling, spdk_checks};
+use crate::spdk::{iommu as widths, preflight as lacks};
 use crate::sysfs::host::{self, HugePool, Limit};
 use crate::sysfs::nvme::is_nvme;
 use crate::sysfs::nvme_ctrl::generic_nodes_count;
@@ -71,8 +72,10 @@ pub fn preflight(sysfs: &Sysfs) -> Vec<Check> {
             remedy: "make that file readable, or ignore this check".to_owned(),
         })
     };
-    let polling = preflight_polling::rows(sysfs);
-    checks.into_iter().map(told).chain(polling).collect()
+    let mut all: Vec<Check> = checks.into_iter().map(told).collect();
+    all.extend(preflight_polling::rows(sysfs));
+    all.extend(spdk_checks::rows(sysfs));
+    all
 }
 
 fn check(
@@ -114,7 +117,11 @@ fn huge_pages(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     if used.is_empty() {
         return Ok(check(NAME, State::Missing, "none reserved", remedy));
     }
-    let found = used.iter().map(in_words).collect::<Vec<_>>().join(", ");
+    let driver_mib = spdk_checks::DRIVER_MIB;
+    let free = used.iter().map(in_words).collect::<Vec<_>>().join(", ");
+    let found = format!(
+        "{free}; SPDK needs {driver_mib} MiB + reactors x iodepth x bs, on the device's node"
+    );
     let free: u64 = used
         .iter()
         .map(|pool| pool.free_count.saturating_mul(pool.page.0))
@@ -132,6 +139,15 @@ fn memlock(sysfs: &Sysfs) -> Result<Check, SysfsError> {
         Limit::At(bytes) if bytes >= 64 << 20 => {
             check(NAME, State::Ok, Bytes(bytes).to_string(), "")
         }
+        Limit::At(bytes) if lacks::may_lock_all(sysfs) => check(
+            NAME,
+            State::Ok,
+            format!(
+                "{}, which does not bind this user (CAP_IPC_LOCK)",
+                Bytes(bytes)
+            ),
+            "",
+        ),
         Limit::At(bytes) => check(
             NAME,
             State::Warn,
@@ -288,12 +304,19 @@ fn iommu(sysfs: &Sysfs) -> Result<Check, SysfsError> {
     let (units, groups_count) = host::iommus(sysfs)?;
     if groups_count > 0 {
         let units_count = units.len();
-        return Ok(check(
-            NAME,
-            State::Ok,
-            format!("{units_count} units, {groups_count} groups"),
-            "",
-        ));
+        let found = format!("{units_count} units, {groups_count} groups");
+        let bits = widths::narrowest_bits(sysfs);
+        if let Err(lack) = lacks::check_iommu(bits) {
+            return Ok(check(NAME, State::Missing, lack.finding(), lack.remedy()));
+        }
+        // Handled: memory is placed where it reaches.
+        let narrow = match (bits, widths::base_for(bits)) {
+            (Some(bits), Some(base)) => {
+                format!(", {bits} bits wide: SPDK's memory is placed at {base:#x}")
+            }
+            _ => String::new(),
+        };
+        return Ok(check(NAME, State::Ok, found + &narrow, ""));
     }
     Ok(check(
         NAME,

@@ -1,6 +1,8 @@
 //! Fills a range with random data before it is read, and goes on where a killed run stopped.
 
 use crate::errno::Errno;
+use crate::measure::status_name;
+use crate::request::Status;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -33,17 +35,17 @@ pub struct Fill {
 /// Where the data go.
 pub trait Medium {
     /// Writes all of `data` at an offset of the device. `data` starts on a 4 KiB address and is 128 KiB
-    /// long, but for the last piece of the range.
+    /// long, but for the last piece of the range. A medium may write later what it has taken.
     ///
     /// # Errors
-    /// The errno of the write.
-    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Errno>;
+    /// How the write ended, or one before it that had not been told yet.
+    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Status>;
 
-    /// Makes what was written durable.
+    /// Writes what was taken, and makes it durable.
     ///
     /// # Errors
-    /// The errno of the flush.
-    fn sync(&mut self) -> Result<(), Errno>;
+    /// How the flush, or a write since the last one, ended. Then no later call succeeds.
+    fn sync(&mut self) -> Result<(), Status>;
 
     /// Told after every write. `Break` stops: what is done is noted, and a later run goes on from there.
     fn progress(&mut self, now: Progress) -> ControlFlow<()>;
@@ -59,13 +61,14 @@ pub struct FileMedium<F> {
 }
 
 impl<F: FnMut(Progress) -> ControlFlow<()>> Medium for FileMedium<F> {
-    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Errno> {
+    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Status> {
         let written = self.file.write_all_at(data, offset_bytes);
-        written.map_err(|error| Errno::of(&error))
+        written.map_err(|error| Status::Errno(Errno::of(&error)))
     }
 
-    fn sync(&mut self) -> Result<(), Errno> {
-        self.file.sync_data().map_err(|error| Errno::of(&error))
+    fn sync(&mut self) -> Result<(), Status> {
+        let synced = self.file.sync_data();
+        synced.map_err(|error| Status::Errno(Errno::of(&error)))
     }
 
     fn progress(&mut self, now: Progress) -> ControlFlow<()> {
@@ -102,15 +105,16 @@ pub struct Filled {
 pub enum PrepareError {
     /// The device refused a write or a flush.
     #[error(
-        "filling {device} failed at byte {at_bytes}: {errno}; run it again to go on from there"
+        "filling {device} failed at byte {at_bytes}: {}; run it again to go on from there",
+        status_name(*status)
     )]
     Write {
         /// The device.
         device: String,
-        /// Where.
+        /// Where, or not far behind.
         at_bytes: u64,
         /// Why.
-        errno: Errno,
+        status: Status,
     },
     /// Progress cannot be noted.
     #[error(
@@ -170,10 +174,10 @@ impl Fill {
         while done < self.length_bytes {
             let data = self.data(done, chunk);
             let at_bytes = self.first_byte + done;
-            if let Err(errno) = medium.write_at(at_bytes, data) {
+            if let Err(status) = medium.write_at(at_bytes, data) {
                 // The device may be gone: what cannot be made durable is not noted.
                 let _ = self.note(folder, done, medium);
-                return Err(self.failed(at_bytes, errno));
+                return Err(self.failed(at_bytes, status));
             }
             done += data.len() as u64;
             let now = Progress {
@@ -221,7 +225,7 @@ impl Fill {
     ) -> Result<(), PrepareError> {
         medium
             .sync()
-            .map_err(|errno| self.failed(self.first_byte + done_bytes, errno))?;
+            .map_err(|status| self.failed(self.first_byte + done_bytes, status))?;
         let path = self.note_path(folder);
         let write = || -> std::io::Result<()> {
             std::fs::create_dir_all(folder)?;
@@ -241,11 +245,11 @@ impl Fill {
         })
     }
 
-    fn failed(&self, at_bytes: u64, errno: Errno) -> PrepareError {
+    fn failed(&self, at_bytes: u64, status: Status) -> PrepareError {
         PrepareError::Write {
             device: self.device.clone(),
             at_bytes,
-            errno,
+            status,
         }
     }
 }
@@ -290,16 +294,16 @@ mod tests {
     }
 
     impl Medium for Memory {
-        fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Errno> {
+        fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), Status> {
             assert_eq!(data.as_ptr().align_offset(ALIGN_BYTES), 0);
             if self.fail_at_bytes.is_some_and(|at| offset_bytes >= at) {
-                return Err(Errno(libc::EIO));
+                return Err(Status::Errno(Errno(libc::EIO)));
             }
             let at = offset_bytes as usize;
             self.bytes[at..at + data.len()].copy_from_slice(data);
             Ok(())
         }
-        fn sync(&mut self) -> Result<(), Errno> {
+        fn sync(&mut self) -> Result<(), Status> {
             self.synced_count += 1;
             Ok(())
         }
@@ -427,7 +431,7 @@ mod tests {
         medium.fail_at_bytes = Some(at);
         let error = fill().run(folder.path(), &mut medium).unwrap_err();
         assert!(
-            matches!(error, PrepareError::Write { at_bytes, errno: Errno(libc::EIO), .. } if at_bytes == at)
+            matches!(error, PrepareError::Write { at_bytes, status: Status::Errno(Errno(libc::EIO)), .. } if at_bytes == at)
         );
         assert_eq!(fill().done_bytes(folder.path()), 2 * CHUNK_BYTES as u64);
     }

@@ -109,6 +109,7 @@ fn price<D: Device>(
     let mut generator = Generator::new(&random_reads(blocks, device_blocks, batch));
     let mut queue = device.open_queue(QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: batch,
         slot_bytes: blocks * block_bytes,
         batch: Batch {

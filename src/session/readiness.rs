@@ -5,9 +5,13 @@ use super::guard::{Consent, Guard, Intent};
 use super::leave::permit;
 use super::observer::{Observer, Phase, Snapshot};
 use super::open::Opened;
-use super::prepare::{FileMedium, Fill, Filled, state_folder};
-use super::written::{SAMPLES_COUNT, of_opened};
-use crate::backend::{DeviceFacts, DeviceKind};
+use super::prepare::{FileMedium, Fill, Filled, PrepareError, Progress, state_folder};
+use super::samples::{Blank, Places, SAMPLES_COUNT};
+use super::spdk_blocks::{SpdkMedium, for_filling, for_samples};
+use super::spdk_writes;
+use super::written::of_opened;
+use crate::backend::spdk::SpdkDevice;
+use crate::backend::{Device, DeviceFacts, DeviceKind};
 use crate::config::{Plan, StepPlan};
 use crate::errno::Errno;
 use crate::reactor::{Control, StopCause};
@@ -42,17 +46,23 @@ pub fn never_written(
     control: &Control,
 ) -> Result<Vec<Vec<Warning>>, SessionError> {
     let facts = opened.facts();
+    let through_spdk = matches!(opened, Opened::Spdk { .. });
     let mut known: HashMap<(u32, Range<u64>), Option<Warning>> = HashMap::new();
     let mut all = Vec::new();
     for step in &plan.steps {
         let mut warnings = Vec::new();
         for (index, facts) in (0_u32..).zip(&facts) {
-            let Some(range_bytes) = read_range([step], index, facts) else {
+            let Some(range_bytes) = read_range([step], (index, through_spdk), facts) else {
                 continue;
             };
             let found = known
                 .entry((index, range_bytes.clone()))
-                .or_insert_with(|| look(facts, range_bytes, plan.seed, control));
+                .or_insert_with(|| match opened {
+                    Opened::Spdk { devices, .. } => {
+                        look_through_spdk(&devices[index as usize], range_bytes, plan.seed, control)
+                    }
+                    _ => look(facts, range_bytes, plan.seed, control),
+                });
             warnings.extend(found.clone());
         }
         if let (true, Some(warning)) = (strict, warnings.first()) {
@@ -80,30 +90,17 @@ pub fn prepare(
     if !reads_anything(plan) {
         return Err(SessionError::NothingToPrepare);
     }
+    let through_spdk = matches!(opened, Opened::Spdk { .. });
     let mut notes = Vec::new();
     for (index, facts) in (0_u32..).zip(&opened.facts()) {
-        let Some(range_bytes) = read_range(&plan.steps, index, facts) else {
+        let Some(range_bytes) = read_range(&plan.steps, (index, through_spdk), facts) else {
             continue;
         };
         if facts.own_scratch {
             continue;
         }
-        let permit = permit(facts, consent, Intent::Prepare, sysfs)?;
-        Guard::new(sysfs).again(&permit)?;
-        let fill = Fill {
-            device: (facts.identity.clone().or_else(|| facts.serial.clone()))
-                .unwrap_or_else(|| permit.path().display().to_string()),
-            first_byte: range_bytes.start,
-            length_bytes: range_bytes.end - range_bytes.start,
-            seed: 1,
-        };
-        let path = match (facts.kind, facts.content_path()) {
-            (DeviceKind::Block | DeviceKind::File, _) | (_, None) => permit.path(),
-            (_, Some(block)) => Path::new(block),
-        };
-        let file = open_for_filling(facts, path)?;
         let mut told = Instant::now();
-        let progress = |now: super::prepare::Progress| {
+        let mut progress = |now: Progress| {
             if told.elapsed() >= TELL_EVERY || now.done_bytes == now.total_bytes {
                 told = Instant::now();
                 observer.snapshot(&snapshot(facts, &now));
@@ -114,13 +111,70 @@ pub fn prepare(
                 ControlFlow::Continue(())
             }
         };
-        let filled = fill.run(&state_folder(), &mut FileMedium { file, progress })?;
+        let filled = match opened {
+            Opened::Spdk { devices, .. } => {
+                spdk_writes::permit(devices, index as usize, consent, Intent::Prepare, sysfs)?;
+                fill_through_spdk(
+                    &devices[index as usize],
+                    range_bytes,
+                    control,
+                    &mut progress,
+                )?
+            }
+            _ => {
+                let permit = permit(facts, consent, Intent::Prepare, sysfs)?;
+                Guard::new(sysfs).again(&permit)?;
+                let path = match (facts.kind, facts.content_path()) {
+                    (DeviceKind::Block | DeviceKind::File, _) | (_, None) => permit.path(),
+                    (_, Some(block)) => Path::new(block),
+                };
+                let file = open_for_filling(facts, path)?;
+                let own_name = || permit.path().display().to_string();
+                let device = (facts.identity.clone().or_else(|| facts.serial.clone()))
+                    .unwrap_or_else(own_name);
+                fill(device, range_bytes)
+                    .run(&state_folder(), &mut FileMedium { file, progress })?
+            }
+        };
         if !filled.is_complete {
             return Err(SessionError::Interrupted);
         }
         notes.push(note(facts, &filled));
     }
     Ok(notes)
+}
+
+fn fill(device: String, range_bytes: Range<u64>) -> Fill {
+    Fill {
+        device,
+        first_byte: range_bytes.start,
+        length_bytes: range_bytes.end - range_bytes.start,
+        seed: 1,
+    }
+}
+
+/// Fills a namespace that the guard has permitted to be filled.
+fn fill_through_spdk(
+    device: &SpdkDevice,
+    range_bytes: Range<u64>,
+    control: &Control,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Filled, SessionError> {
+    let facts = device.facts();
+    // A serial number is the whole controller's: it does not tell namespaces apart.
+    let name = facts.identity.clone().unwrap_or_else(|| facts.path.clone());
+    let stop = || control.cause() >= StopCause::Signal;
+    let mut medium = SpdkMedium {
+        blocks: for_filling(device)?,
+        stop: &stop,
+        progress,
+    };
+    let filled = fill(name, range_bytes).run(&state_folder(), &mut medium);
+    medium.blocks.close();
+    match filled {
+        Err(PrepareError::Write { .. }) if stop() => Err(SessionError::Interrupted),
+        filled => Ok(filled?),
+    }
 }
 
 fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
@@ -154,10 +208,12 @@ const fn reads(ops: OpMix) -> bool {
 /// read nothing there.
 fn read_range<'a>(
     steps: impl IntoIterator<Item = &'a StepPlan>,
-    device_index: u32,
+    (device_index, through_spdk): (u32, bool),
     facts: &DeviceFacts,
 ) -> Option<Range<u64>> {
-    facts.content_path()?;
+    if !through_spdk {
+        facts.content_path()?;
+    }
     let block_bytes = u64::from(facts.logical_block.bytes());
     let regions = steps
         .into_iter()
@@ -209,6 +265,38 @@ fn look(
     }
 }
 
+/// The same through SPDK, where it has the device. Polled, so it needs no thread to be given up.
+fn look_through_spdk(
+    device: &SpdkDevice,
+    range_bytes: Range<u64>,
+    seed: u64,
+    control: &Control,
+) -> Option<Warning> {
+    let facts = device.facts();
+    let block_bytes = facts.logical_block.bytes();
+    let places = Places::of(
+        facts.capacity.0,
+        range_bytes,
+        block_bytes,
+        seed,
+        SAMPLES_COUNT,
+    );
+    let blank = match device.namespace().identify.deallocated_reads {
+        2 => Blank::ZerosOrOnes,
+        _ => Blank::Zeros,
+    };
+    let began = Instant::now();
+    let is_late = || control.cause() >= StopCause::Signal || began.elapsed() >= LOOK_LIMIT;
+    let mut blocks = for_samples(device, places.sample_bytes).ok()?;
+    let found = blocks.blank_count(&places, blank, &is_late);
+    blocks.close();
+    match found {
+        Ok(count) => places.share(count, blank).warning(&facts.path),
+        Err(_) if is_late() => Some(not_looked_at(facts)),
+        Err(_) => None,
+    }
+}
+
 fn not_looked_at(facts: &DeviceFacts) -> Warning {
     Warning {
         kind: "never-written-unknown".to_owned(),
@@ -217,7 +305,9 @@ fn not_looked_at(facts: &DeviceFacts) -> Warning {
             facts.path,
             LOOK_LIMIT.as_secs()
         ),
-        next_step: "see whether something else keeps it busy, and its errors in dmesg".to_owned(),
+        next_step:
+            "see whether something else keeps it busy, and its errors in dmesg or at its target"
+                .to_owned(),
     }
 }
 

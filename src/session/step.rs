@@ -5,6 +5,7 @@ use super::judge::{Proofs, add_verdict};
 use super::open::Opened;
 use super::path::{PathWatch, SeenPath};
 use super::place::place;
+use super::spdk_step;
 use super::watch::Watch;
 use super::{Observer, SessionError};
 use crate::backend::DeviceFacts;
@@ -12,7 +13,7 @@ use crate::backend::burn::{Burn, BurningDevice, Skip, Spin};
 use crate::config::StepPlan;
 use crate::measure::{Collector, StampChoice};
 use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
-use crate::record::Step;
+use crate::record::{BackendUse, Step};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
@@ -84,6 +85,9 @@ impl Session {
         let plan = probe.plan;
         self.control.next_step();
         stamp_fits(opened, plan)?;
+        if let Opened::Spdk { devices, .. } = opened {
+            spdk_step::fits(devices, plan, &self.sysfs)?;
+        }
         let cpus = match opened {
             Opened::Sim { .. } => Vec::new(),
             _ => place(plan, &self.allowed, &self.sysfs)?,
@@ -102,7 +106,7 @@ impl Session {
                 plan,
                 plan_json: probe.plan_json,
                 devices: facts,
-                backend: opened.backend_use(),
+                backend: backend_use(opened, plan),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
                 clock_drift_ppm: if is_real {
                     self.clock.drift_check().ppm
@@ -197,6 +201,17 @@ impl Session {
             }
         })
     }
+}
+
+/// The backend as the record names it, with what is peculiar to the step.
+fn backend_use(opened: &Opened, plan: &StepPlan) -> BackendUse {
+    let mut backend = opened.backend_use();
+    if let Opened::Spdk { devices, .. } = opened {
+        backend
+            .features
+            .extend(spdk_step::commands_per_io(devices, plan));
+    }
+    backend
 }
 
 fn burning<'a, D, B: Burn>(devices: &'a [D], burn: &B, ns: u64) -> Vec<BurningDevice<'a, D, B>> {

@@ -12,25 +12,6 @@ use std::time::Duration;
 
 static LEFT_BEHIND: AtomicBool = AtomicBool::new(false);
 
-/// A value whose owner vouches that it may change threads.
-pub(super) struct Moved<T>(T);
-
-// SAFETY: `Moved::new` is unsafe: its caller guarantees that no other thread uses the value meanwhile.
-unsafe impl<T> Send for Moved<T> {}
-
-impl<T> Moved<T> {
-    /// # Safety
-    /// Until the value is back, or for ever where it never comes back, no other thread may use it.
-    pub(super) unsafe fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// The value, on the other side.
-    pub(super) fn take(self) -> T {
-        self.0
-    }
-}
-
 /// Runs `call` on a thread of its own. Absent: it did not return within `limit` (or no thread could be had) and
 /// is left behind.
 pub(super) fn run<T: Send + 'static>(

@@ -3,6 +3,7 @@
 use super::bounded;
 use super::env::Env;
 use super::keeper::{Health, Keeper};
+use super::qpair::Closing;
 use super::spec::{AttachOptions, Namespace};
 use super::trid::{Transport, TransportId};
 use super::{SpdkError, log};
@@ -12,7 +13,7 @@ use crate::proto::nvme::{
 use std::ffi::{CString, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long detaching may take before the controller is left behind.
@@ -59,6 +60,9 @@ pub struct Controller {
     id: TransportId,
     facts: Facts,
     keeper: Option<Keeper>,
+    /// Queues whose commands were abandoned. They keep their numbers, which the controller still holds for taken,
+    /// until it is let go.
+    abandoned: Mutex<Vec<Closing>>,
 }
 
 impl Controller {
@@ -106,6 +110,7 @@ impl Controller {
             id: id.clone(),
             facts: facts(&device, raw)?,
             keeper: None,
+            abandoned: Mutex::default(),
         };
         // SAFETY: the controller is attached; the function only reads.
         let discovery = unsafe { spdk_sys::spdk_nvme_ctrlr_is_discovery(raw.ptr()) };
@@ -199,6 +204,14 @@ impl Controller {
         Ok(found)
     }
 
+    /// Keeps a queue to be given back with the controller.
+    pub(super) fn give_back_later(&self, queue: Closing) {
+        self.abandoned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(queue);
+    }
+
     pub(super) fn short(&self, cut: Truncated) -> SpdkError {
         SpdkError::Short {
             device: self.name(),
@@ -214,6 +227,17 @@ impl Drop for Controller {
             tracing::warn!("{}: left attached, it does not answer", self.name());
             return;
         }
+        let queues = std::mem::take(
+            self.abandoned
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        if !queues
+            .into_iter()
+            .all(|queue| queue.give_back(&self.name()))
+        {
+            return;
+        }
         let raw = self.raw;
         if bounded::run(DETACH_LIMIT, move || detach(raw)).is_none() {
             tracing::warn!(
@@ -226,9 +250,7 @@ impl Drop for Controller {
 }
 
 fn check_transport(device: &str, transport: Transport) -> Result<(), SpdkError> {
-    let name = CString::new(transport.name()).unwrap_or_default();
-    // SAFETY: a zero-terminated string that outlives the call.
-    let there = unsafe { spdk_sys::spdk_nvme_transport_available_by_name(name.as_ptr()) };
+    let there = super::has(transport);
     if there {
         Ok(())
     } else {

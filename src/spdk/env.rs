@@ -28,9 +28,11 @@ impl Env {
     /// [`SpdkError::Preflight`] before DPDK says anything, or [`SpdkError::Env`] with its complaint.
     pub fn start(sysfs: &Sysfs, options: &EnvOptions) -> Result<&'static Self, SpdkError> {
         let started = ENV.get_or_init(|| {
+            super::check_transports()?;
             preflight::check_hugepages(sysfs, 0)?;
             if options.pci {
                 preflight::check_iommu(options.iommu_bits)?;
+                preflight::check_memlock(sysfs, 0)?;
             }
             log::redirect();
             start(options)

@@ -1,5 +1,8 @@
 //! What SPDK needs of the machine, looked at before DPDK is started, so that each lack is one line with its remedy.
 
+pub use super::lack::PreflightError;
+
+use super::claims;
 use super::trid::Bdf;
 use crate::sysfs::{Sysfs, read_text, read_u64};
 use std::fmt::Write as _;
@@ -9,85 +12,12 @@ use std::path::Path;
 pub const DRIVER_BYTES: u64 = 32 << 20;
 /// Bit of `CapEff` that lifts the limit on locked memory (capability.h: CAP_IPC_LOCK).
 const CAP_IPC_LOCK: u32 = 14;
+/// Bit of `CapEff` that shows physical addresses (capability.h: CAP_SYS_ADMIN).
+const CAP_SYS_ADMIN: u32 = 21;
+/// What the heap may still hold free: so much of a lack is not certain.
+const HEAP_BYTES: u64 = 2 << 20;
 /// Drivers through which SPDK reaches PCI devices.
 const USER_DRIVERS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
-
-/// A lack, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PreflightError {
-    /// Too few free hugepages.
-    #[error(
-        "no free hugepages: {needed_mib} MiB needed, {free}; reserve {pages_count} more: sysctl vm.nr_hugepages={target_count}"
-    )]
-    Hugepages {
-        /// What is needed in MiB.
-        needed_mib: u64,
-        /// What is free, per node, in words.
-        free: String,
-        /// Pages that are missing.
-        pages_count: u64,
-        /// The setting that would do.
-        target_count: u64,
-    },
-    /// No such PCI device.
-    #[error("{bdf}: no such PCI device; lanemark devices lists them")]
-    NoDevice {
-        /// Its address.
-        bdf: Bdf,
-    },
-    /// The kernel has it.
-    #[error("{bdf}: on the kernel's {driver} driver; run lanemark claim {bdf}, or use --claim")]
-    KernelDriver {
-        /// Its address.
-        bdf: Bdf,
-        /// The driver.
-        driver: String,
-    },
-    /// Nobody has it.
-    #[error("{bdf}: no driver is bound; run lanemark claim {bdf}")]
-    NoDriver {
-        /// Its address.
-        bdf: Bdf,
-    },
-    /// A neighbour in its IOMMU group is in the kernel's hands.
-    #[error(
-        "{bdf}: its IOMMU group {group} is not viable: {others} must be unbound too, or bound to vfio-pci"
-    )]
-    Group {
-        /// Its address.
-        bdf: Bdf,
-        /// The group's number.
-        group: String,
-        /// The neighbours with their drivers.
-        others: String,
-    },
-    /// No access to the group.
-    #[error("{path}: no permission; run as root, or give your user this file")]
-    Permission {
-        /// The file.
-        path: String,
-    },
-    /// The IOMMU cannot address the memory.
-    #[error(
-        "the IOMMU is {bits} bits wide, at least {least} are needed; boot with iommu=pt and intel_iommu=off, or use uio_pci_generic"
-    )]
-    NarrowIommu {
-        /// Its width.
-        bits: u32,
-        /// The least that can be handled.
-        least: u32,
-    },
-    /// Locked memory is limited.
-    #[error(
-        "locked memory is limited to {limit_mib} MiB, {needed_mib} MiB are needed; raise it (ulimit -l unlimited) or run as root"
-    )]
-    Memlock {
-        /// The limit in MiB.
-        limit_mib: u64,
-        /// What is needed in MiB.
-        needed_mib: u64,
-    },
-}
 
 /// The hugepages of one size on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,8 +80,23 @@ fn numbered(folder: &Path, prefix: &str, suffix: &str) -> Vec<(u64, std::path::P
 /// # Errors
 /// [`PreflightError::Hugepages`] with what is free on each node.
 pub fn check_hugepages(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightError> {
+    enough_hugepages(sysfs, io_bytes.saturating_add(DRIVER_BYTES))
+}
+
+/// Whether `io_bytes` of buffers fit into free hugepages where the driver runs already.
+///
+/// # Errors
+/// [`PreflightError::Hugepages`] with what is free on each node.
+pub fn check_io_hugepages(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightError> {
+    match enough_hugepages(sysfs, io_bytes.saturating_sub(HEAP_BYTES)) {
+        Ok(()) => Ok(()),
+        // Told in full.
+        Err(_) => enough_hugepages(sysfs, io_bytes),
+    }
+}
+
+fn enough_hugepages(sysfs: &Sysfs, needed: u64) -> Result<(), PreflightError> {
     let pages = hugepages(sysfs);
-    let needed = io_bytes.saturating_add(DRIVER_BYTES);
     let free: u64 = pages
         .iter()
         .map(|pages| pages.free_count.saturating_mul(pages.page_bytes))
@@ -185,14 +130,15 @@ pub fn check_hugepages(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightErro
         text.push_str("none reserved");
     }
     Err(PreflightError::Hugepages {
-        needed_mib: needed >> 20,
+        needed_mib: needed.div_ceil(1 << 20),
         free: text,
         pages_count: missing,
         target_count: total + missing,
     })
 }
 
-/// Whether SPDK can take the PCI device: it exists, is on a user-space driver, and its group is ours.
+/// Whether SPDK can take the PCI device: it exists, is on a user-space driver, its group is ours, and no other
+/// process drives it.
 ///
 /// # Errors
 /// The first lack found.
@@ -206,11 +152,17 @@ pub fn check_pci(sysfs: &Sysfs, bdf: Bdf) -> Result<(), PreflightError> {
         Some(driver) if !USER_DRIVERS.contains(&driver.as_str()) => {
             return Err(PreflightError::KernelDriver { bdf, driver });
         }
-        Some(driver) if driver != "vfio-pci" => return Ok(()),
+        Some(driver) if driver != "vfio-pci" => {
+            return if has_capability(sysfs, CAP_SYS_ADMIN) {
+                unclaimed(bdf)
+            } else {
+                Err(PreflightError::NeedsRoot { bdf, driver })
+            };
+        }
         Some(_) => {}
     }
     let Some(group) = link_name(&device.join("iommu_group")) else {
-        return Ok(());
+        return unclaimed(bdf);
     };
     let mut others = Vec::new();
     for entry in std::fs::read_dir(device.join("iommu_group/devices"))
@@ -245,8 +197,53 @@ pub fn check_pci(sysfs: &Sysfs, bdf: Bdf) -> Result<(), PreflightError> {
                 path: node.display().to_string(),
             })
         }
-        _ => Ok(()),
+        _ => unclaimed(bdf),
     }
+}
+
+/// Whether no other process has it: a second one would be let in by some drivers, and reset the device.
+fn unclaimed(bdf: Bdf) -> Result<(), PreflightError> {
+    match claims::holder(Path::new(claims::FOLDER), bdf) {
+        Some(claims::Holder { process }) => Err(PreflightError::Busy { bdf, process }),
+        None => Ok(()),
+    }
+}
+
+/// Every NVMe controller on the PCI bus (class 010802h), in order.
+#[must_use]
+pub fn nvme_controllers(sysfs: &Sysfs) -> Vec<Bdf> {
+    const NVME_CLASS: &str = "0x010802";
+    let folder = sysfs.sys("bus/pci/devices");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<Bdf> = entries
+        .filter(|entry| {
+            read_text(&entry.path().join("class")).is_ok_and(|class| class.trim() == NVME_CLASS)
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Whether this process has a capability.
+fn has_capability(sysfs: &Sysfs, bit: u32) -> bool {
+    let status = read_text(&sysfs.proc("self/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    lines
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
+        .is_some_and(|caps| caps >> bit & 1 == 1)
+}
+
+/// Whether the limit on locked memory does not hold this process.
+#[must_use]
+pub fn may_lock_all(sysfs: &Sysfs) -> bool {
+    has_capability(sysfs, CAP_IPC_LOCK)
+}
+
+/// Whether this process may drive devices without an IOMMU, as root may.
+#[must_use]
+pub fn sees_physical_addresses(sysfs: &Sysfs) -> bool {
+    has_capability(sysfs, CAP_SYS_ADMIN)
 }
 
 /// Whether the IOMMU reaches the memory that we can place.
@@ -268,11 +265,7 @@ pub fn check_iommu(bits: Option<u32>) -> Result<(), PreflightError> {
 /// # Errors
 /// [`PreflightError::Memlock`].
 pub fn check_memlock(sysfs: &Sysfs, io_bytes: u64) -> Result<(), PreflightError> {
-    let status = read_text(&sysfs.proc("self/status")).unwrap_or_default();
-    let capable = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
-        .is_some_and(|caps| caps >> CAP_IPC_LOCK & 1 == 1);
+    let capable = may_lock_all(sysfs);
     let limits = read_text(&sysfs.proc("self/limits")).unwrap_or_default();
     let limit = limits.lines().find_map(|line| {
         line.strip_prefix("Max locked memory")?

@@ -89,6 +89,69 @@ fn a_pci_device_is_looked_at_from_outside_in() {
     fs::remove_file(machine.0.path().join(device).join("driver")).unwrap();
     machine.link(&format!("{device}/driver"), "../../drivers/vfio-pci");
     assert_eq!(check_pci(&machine.sysfs(), BDF), Ok(()));
+    assert_eq!(nvme_controllers(&machine.sysfs()), [BDF]);
+    machine.write("sys/bus/pci/devices/0000:02:00.0/class", "0x010601\n");
+    machine.write("sys/bus/pci/devices/garbled/class", "0x010802\n");
+    assert_eq!(nvme_controllers(&machine.sysfs()), [BDF]);
+}
+
+#[test]
+fn without_an_iommu_only_root_may() {
+    let machine = Machine::new();
+    let driver = "sys/bus/pci/devices/0000:01:00.0/driver";
+    machine.link(driver, "../../drivers/uio_pci_generic");
+    let refused = Err(PreflightError::NeedsRoot {
+        bdf: BDF,
+        driver: "uio_pci_generic".into(),
+    });
+    assert_eq!(
+        check_pci(&machine.sysfs(), BDF),
+        refused,
+        "no word of rights"
+    );
+    machine.write("proc/self/status", "CapEff:\t0000000000000000\n");
+    assert_eq!(check_pci(&machine.sysfs(), BDF), refused);
+    machine.write("proc/self/status", "CapEff:\t0000000000200000\n");
+    assert_eq!(check_pci(&machine.sysfs(), BDF), Ok(()));
+}
+
+#[test]
+fn the_buffers_of_a_run_are_held_against_free_hugepages() {
+    let machine = Machine::new();
+    machine.pages(0, 64, 8); // 16 MiB
+    assert_eq!(check_io_hugepages(&machine.sysfs(), 16 << 20), Ok(()));
+    // The heap may hold the last page.
+    assert_eq!(check_io_hugepages(&machine.sysfs(), 18 << 20), Ok(()));
+    assert_eq!(
+        check_io_hugepages(&machine.sysfs(), 512 << 20)
+            .unwrap_err()
+            .to_string(),
+        "no free hugepages: 512 MiB needed, 16 of 128 MiB free on node 0; \
+         reserve 248 more: sysctl vm.nr_hugepages=312"
+    );
+}
+
+#[test]
+fn every_lack_is_one_line_with_a_remedy() {
+    let lacks = [
+        PreflightError::NoDevice { bdf: BDF },
+        PreflightError::NoDriver { bdf: BDF },
+        PreflightError::Busy {
+            bdf: BDF,
+            process: Some(7),
+        },
+        PreflightError::Permission {
+            path: "/dev/vfio/7".into(),
+        },
+        PreflightError::Unregistered {
+            transports: "TCP".into(),
+        },
+    ];
+    for lack in lacks {
+        let text = lack.to_string();
+        assert_eq!(text, format!("{}; {}", lack.finding(), lack.remedy()));
+        assert!(!text.contains('\n') && !lack.remedy().is_empty(), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A queue pair with its slots and buffers, owned by the reactor thread that opened it.
 
-use super::bounded::{self, Moved};
+use super::bounded;
 use super::controller::Controller;
 use super::dma::{ALIGN_BYTES, Dma};
 use super::inner::{Inner, Lane, SlotState, handle};
@@ -174,28 +174,50 @@ impl Qpair {
             // Giving the queue back would wait for an answer. Everything stays where it is, for good.
             return abandoned;
         }
-        let (raw, inner) = (self.inner().raw, self.inner);
-        // SAFETY: this thread does nothing but wait; where the call does not come back, `inner` is never used or
-        // freed again by anybody here.
-        let moved = unsafe { Moved::new((raw, inner)) };
-        let freed = bounded::run(FREE_LIMIT, move || {
-            let (raw, inner) = moved.take();
-            // SAFETY: the queue pair is open and no other thread uses it now. SPDK calls back for everything
-            // outstanding (kept) before it returns; after that nobody has the address of `inner`, and the
-            // controller no longer knows the queue, so no device writes to the buffers.
-            unsafe {
-                spdk_sys::spdk_nvme_ctrlr_free_io_qpair(raw);
-                drop(Box::from_raw(inner.as_ptr()));
-            }
-        });
-        if freed.is_none() {
-            tracing::warn!(
-                "{}: a queue did not close within {} s, left behind",
-                self.controller.name(),
-                FREE_LIMIT.as_secs()
-            );
+        let queue = Closing {
+            raw: self.inner().raw,
+            inner: self.inner,
+        };
+        if abandoned > 0 && !self.controller.is_gone() {
+            // The controller will not let its number go before the commands have ended: a new queue, which would
+            // be given the same number, could not be opened.
+            self.controller.give_back_later(queue);
+        } else {
+            queue.give_back(&self.controller.name());
         }
         abandoned
+    }
+}
+
+/// A queue pair that nobody uses any more.
+#[derive(Debug)]
+pub(super) struct Closing {
+    raw: *mut spdk_sys::spdk_nvme_qpair,
+    inner: NonNull<Inner>,
+}
+
+// SAFETY: made by `Qpair::close`, which consumes the only handle; whoever holds it does nothing but give it back.
+unsafe impl Send for Closing {}
+
+impl Closing {
+    /// Gives it back to the controller `name`, which is attached. False: that blocked, and it is left behind.
+    pub(super) fn give_back(self, name: &str) -> bool {
+        let freed = bounded::run(FREE_LIMIT, move || self.free());
+        if freed.is_none() {
+            let limit_s = FREE_LIMIT.as_secs();
+            tracing::warn!("{name}: a queue did not close within {limit_s} s, left behind");
+        }
+        freed.is_some()
+    }
+
+    fn free(self) {
+        // SAFETY: the queue pair is open and no other thread uses it now. SPDK calls back for everything
+        // outstanding (kept) before it returns; after that nobody has the address of `inner`, and the
+        // controller no longer knows the queue, so no device writes to the buffers.
+        unsafe {
+            spdk_sys::spdk_nvme_ctrlr_free_io_qpair(self.raw);
+            drop(Box::from_raw(self.inner.as_ptr()));
+        }
     }
 }
 

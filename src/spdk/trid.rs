@@ -10,6 +10,10 @@ const ADDRESS_BYTES: usize = 256;
 /// Longest qualified name, in bytes (Base, "NVMe Qualified Names": 223).
 const NQN_BYTES: usize = 223;
 
+/// What is missing where no subsystem is named.
+const NQN_EXAMPLE: &str =
+    "subnqn:nqn.2026-01.io.example:disk (without it SPDK attaches as to a discovery controller)";
+
 /// How a controller is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
@@ -242,12 +246,12 @@ impl TransportId {
                 if service.parse::<u16>().is_err() {
                     return bad("port number", service);
                 }
+                if self.subnqn.is_none() {
+                    return Err(missing("subnqn", NQN_EXAMPLE));
+                }
                 Ok(self)
             }
-            Transport::VfioUser if self.subnqn.is_none() => Err(missing(
-                "subnqn",
-                "subnqn:nqn.2026-01.io.example:disk (without it SPDK attaches as to a discovery controller)",
-            )),
+            Transport::VfioUser if self.subnqn.is_none() => Err(missing("subnqn", NQN_EXAMPLE)),
             Transport::VfioUser => Ok(self),
         }
     }

@@ -23,7 +23,7 @@ fn every_transport_is_read() {
         "trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:4420 subnqn:nqn.2016-06.io.spdk:cnode1 ns:5"
     );
     assert_eq!(tcp.namespace, NamespaceChoice::Id(5));
-    let six = id("trtype:TCP traddr:::1 trsvcid:4420 ns:all");
+    let six = id("trtype:TCP traddr:::1 trsvcid:4420 subnqn:x ns:all");
     assert!(six.controller_text().contains("adrfam:IPv6 traddr:::1"));
     assert_eq!(six.namespace, NamespaceChoice::All);
     let vfio = id("trtype:VFIOUSER traddr:/var/run/muser/1 subnqn:nqn.2019-07.io.spdk:c0");

@@ -168,6 +168,7 @@ fn a_block_above_32_bits_brings_its_own_bytes() {
     let device = UringDevice::open(&huge.path, UringOptions::default()).unwrap();
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: 1,
         slot_bytes: 4096,
         batch: Batch {

@@ -67,6 +67,7 @@ fn all<D: Device>(device: &D, ios: &[Io], bytes: Option<&[u8]>) -> Vec<(u32, Sta
     let blocks = ios.iter().map(|io| io.blocks).max().unwrap();
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: count,
         slot_bytes: blocks * device.facts().logical_block.bytes(),
         batch: Batch {

@@ -28,6 +28,7 @@ impl Sink for Last {
 fn open_queue(device: &UringDevice, depth: u32) -> UringQueue {
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: depth,
         slot_bytes: 4096,
         batch: Batch {

@@ -8,7 +8,17 @@ use lanemark::sysfs::Sysfs;
 const NQN: &str = "nqn.2026-01.io.lanemark:contract";
 
 fn open(id: &str) -> Vec<SpdkDevice> {
-    SpdkDevice::open_all(&Sysfs::host(), &[id]).unwrap()
+    // DPDK pins the thread that starts it; ours must be as free afterwards as before.
+    let cpus = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mut lines = status.lines().map(str::to_owned);
+        lines.find(|line| line.starts_with("Cpus_allowed_list:"))
+    };
+    let before = cpus();
+    let devices = SpdkDevice::open_all(&Sysfs::host(), &[id]).unwrap();
+    assert!(before.is_some());
+    assert_eq!(cpus(), before);
+    devices
 }
 
 fn keep(device: &SpdkDevice) {

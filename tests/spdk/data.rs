@@ -3,12 +3,12 @@
 
 use crate::spdk_target::target;
 use lanemark::backend::spdk::SpdkDevice;
+use lanemark::backend::uring::{UringDevice, UringOptions};
 use lanemark::backend::{BackendError, Batch, Device, Queue, QueueSpec, Sink, Wait};
 use lanemark::request::{Io, Op, Slot, Status};
 use lanemark::spdk::SpdkError;
 use lanemark::sysfs::Sysfs;
 use serde_json::json;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 const NQN: &str = "nqn.2026-01.io.lanemark:data";
@@ -21,6 +21,7 @@ fn open(id: &str) -> Vec<SpdkDevice> {
 fn spec(reactor_index: u32) -> QueueSpec {
     QueueSpec {
         reactor_index,
+        reactors_count: 8,
         slots_count: 4,
         slot_bytes: 256 * BLOCK as u32,
         batch: Batch {
@@ -72,7 +73,6 @@ fn a_file_behind_the_target_holds_what_spdk_wrote_and_spdk_reads_what_the_file_h
     let path = target.dir().join("disk");
     let file = std::fs::File::options()
         .create(true)
-        .read(true)
         .write(true)
         .truncate(true)
         .open(&path)
@@ -83,6 +83,19 @@ fn a_file_behind_the_target_holds_what_spdk_wrote_and_spdk_reads_what_the_file_h
         json!({ "name": "a0", "filename": path.to_str().unwrap(), "block_size": 4096 }),
     );
     target.subsystem(NQN, &[(1, "a0")]);
+    let options = UringOptions {
+        writes: true,
+        ..UringOptions::default()
+    };
+    let by_kernel = UringDevice::open_at(&Sysfs::host(), &path, options).unwrap();
+    let mut ring = by_kernel.open_queue(spec(0)).unwrap();
+    // Blocks of a file may be smaller than those of the bdev on it.
+    let per_block = BLOCK as u32 / by_kernel.facts().logical_block.bytes();
+    let io_of_512 = |op, lba: u64, blocks: u32| Io {
+        lba: lba * u64::from(per_block),
+        blocks: blocks * per_block,
+        op,
+    };
     for id in [target.tcp(NQN), target.vfio_user(NQN)] {
         let devices = open(&id);
         let mut queue = devices[0].open_queue(spec(0)).unwrap();
@@ -93,20 +106,18 @@ fn a_file_behind_the_target_holds_what_spdk_wrote_and_spdk_reads_what_the_file_h
             queue.buffer(Slot(1))[..bytes].copy_from_slice(&pattern(1, bytes));
             run(&mut queue, io(Op::Write));
             run(&mut queue, Io::FLUSH);
-            let mut there = vec![0; bytes];
-            file.read_exact_at(&mut there, lba * BLOCK as u64).unwrap();
+            let there = run(&mut ring, io_of_512(Op::Read, lba, blocks));
             assert!(
-                there == pattern(1, bytes),
-                "{id}: the file holds {blocks} blocks as written"
+                there[..bytes] == pattern(1, bytes),
+                "{id}: io_uring reads {blocks} blocks as SPDK wrote them"
             );
-            file.write_all_at(&pattern(2, bytes), lba * BLOCK as u64)
-                .unwrap();
-            file.sync_all().unwrap();
+            ring.buffer(Slot(1))[..bytes].copy_from_slice(&pattern(2, bytes));
+            run(&mut ring, io_of_512(Op::Write, lba, blocks));
             queue.buffer(Slot(1)).fill(0);
             let read = run(&mut queue, io(Op::Read));
             assert!(
                 read[..bytes] == pattern(2, bytes),
-                "{id}: {blocks} blocks as the file holds them"
+                "{id}: SPDK reads {blocks} blocks as io_uring wrote them"
             );
         }
         assert_eq!(queue.close(Duration::from_secs(5)).abandoned_count, 0);
@@ -160,11 +171,11 @@ fn fewer_queues_than_reactors_are_refused_by_name() {
     else {
         panic!("{error}")
     };
-    assert_eq!((*granted_count, *asked_count), (granted, granted + 1));
+    assert_eq!((*granted_count, *asked_count), (granted, 8));
     assert!(
         error
             .to_string()
-            .contains(&format!("granted {granted}, {} are needed", granted + 1)),
+            .contains(&format!("granted {granted}, 8 are needed")),
         "{error}"
     );
     for queue in queues {
@@ -187,6 +198,39 @@ fn interleaved_metadata_is_refused_by_name() {
         error.contains("16 bytes of interleaved metadata per 4096-byte block"),
         "{error}"
     );
+}
+
+/// The controller inserts, checks and strips the tags, or the format is refused by name.
+#[test]
+fn protection_information_travels_without_us_or_is_refused_by_name() {
+    let Some(target) = target() else { return };
+    target.rpc(
+        "bdev_malloc_create",
+        json!({ "name": "m0", "num_blocks": 4096, "block_size": 512, "md_size": 8, "md_interleave": true, "dif_type": 1 }),
+    );
+    target.subsystem(NQN, &[(1, "m0")]);
+    let devices = match SpdkDevice::open_all(&Sysfs::host(), &[&target.tcp(NQN)]) {
+        Ok(devices) => devices,
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("protection information"), "{text}");
+            return;
+        }
+    };
+    let features = devices[0].features().join("; ");
+    assert!(features.contains("PRACT"), "{features}");
+    let mut queue = devices[0].open_queue(spec(0)).unwrap();
+    let io = |op| Io {
+        lba: 70,
+        blocks: 8,
+        op,
+    };
+    queue.buffer(Slot(1))[..BLOCK].copy_from_slice(&pattern(5, BLOCK));
+    run(&mut queue, io(Op::Write));
+    queue.buffer(Slot(1)).fill(0);
+    let read = run(&mut queue, io(Op::Read));
+    assert!(read[..BLOCK] == pattern(5, BLOCK));
+    queue.close(Duration::from_secs(5));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! happened, exits 1, and leaves nothing behind.
 
 use crate::spdk_target::{Run, Target, free_hugepages, run_during, target};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const NQN: &str = "nqn.2026-01.io.lanemark:faults";
-/// Runs ask for 20 s; whatever happens at 1.5 s must end them well before.
+/// Runs ask for 20 s; whatever happens soon after their start must end them well before.
 const LONG: &[&str] = &[
     "--rw",
     "randread",
@@ -19,7 +19,7 @@ const LONG: &[&str] = &[
     "--grace",
     "1s",
 ];
-const AT: Duration = Duration::from_millis(1500);
+const AT: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(12);
 
 fn with_null() -> Option<Target> {
@@ -27,6 +27,23 @@ fn with_null() -> Option<Target> {
     target.null("n0", 1 << 20);
     target.subsystem(NQN, &[(1, "n0")]);
     Some(target)
+}
+
+/// The same over both transports: what happens to the target must end a run well; how each ended.
+fn on_both(fault: impl Fn(&Target, Value)) -> Vec<Run> {
+    let mut ended = Vec::new();
+    for vfio in [false, true] {
+        let Some(target) = with_null() else { break };
+        let (device, listener) = if vfio {
+            (target.vfio_user(NQN), target.vfio_user_listener(NQN))
+        } else {
+            (target.tcp(NQN), target.tcp_listener(NQN))
+        };
+        let done = run_during(&device, LONG, AT, |_| fault(&target, listener));
+        failed_well(&done);
+        ended.push(done);
+    }
+    ended
 }
 
 /// The run failed in time, kept its record, and says why.
@@ -58,63 +75,51 @@ fn failed_well(done: &Run) {
 
 #[test]
 fn a_killed_target_ends_the_run() {
-    for vfio in [false, true] {
-        let Some(target) = with_null() else { return };
-        let device = if vfio {
-            target.vfio_user(NQN)
-        } else {
-            target.tcp(NQN)
-        };
-        failed_well(&run_during(&device, LONG, AT, |_| target.signal("KILL")));
-    }
+    on_both(|target, _| target.signal("KILL"));
 }
 
 #[test]
 fn a_stopped_target_ends_the_run() {
-    for vfio in [false, true] {
-        let Some(target) = with_null() else { return };
-        let device = if vfio {
-            target.vfio_user(NQN)
-        } else {
-            target.tcp(NQN)
-        };
-        let done = run_during(&device, LONG, AT, |_| target.signal("STOP"));
-        target.signal("CONT");
-        failed_well(&done);
-        assert!(
-            done.json()["steps"][0]["abandoned_count"].as_u64().unwrap() > 0,
-            "{done:?}"
-        );
+    let ended = on_both(|target, _| target.signal("STOP"));
+    for done in ended {
+        let step = &done.json()["steps"][0];
+        assert!(step["abandoned_count"].as_u64().unwrap() > 0, "{done:?}");
     }
 }
 
 #[test]
-fn a_deleted_subsystem_or_listener_ends_the_run() {
-    let Some(target) = with_null() else { return };
-    let device = target.tcp(NQN);
-    failed_well(&run_during(&device, LONG, AT, |_| {
+fn a_deleted_subsystem_ends_the_run() {
+    on_both(|target, _| {
         target.rpc("nvmf_delete_subsystem", json!({ "nqn": NQN }));
-    }));
+    });
+}
+
+#[test]
+fn a_removed_listener_ends_the_run() {
+    on_both(|target, listener| {
+        target.rpc("nvmf_subsystem_remove_listener", listener);
+    });
+}
+
+/// A controller that goes away and comes back has been reset: its queues are gone, and so is the run. It does not
+/// go on in silence with a hole in its figures.
+#[test]
+fn a_controller_that_was_reset_ends_the_run() {
+    on_both(|target, listener| {
+        target.rpc("nvmf_subsystem_remove_listener", listener.clone());
+        std::thread::sleep(Duration::from_millis(300));
+        target.rpc("nvmf_subsystem_add_listener", listener);
+    });
 }
 
 #[test]
 fn a_removed_namespace_ends_the_run_and_is_named() {
-    for vfio in [false, true] {
-        let Some(target) = with_null() else { return };
-        let device = if vfio {
-            target.vfio_user(NQN)
-        } else {
-            target.tcp(NQN)
-        };
-        let done = run_during(&device, LONG, AT, |_| {
-            target.rpc("nvmf_subsystem_remove_ns", json!({ "nqn": NQN, "nsid": 1 }));
-        });
-        failed_well(&done);
-        assert!(
-            done.stdout.contains("invalid namespace or format"),
-            "{}",
-            done.stdout
-        );
+    let ended = on_both(|target, _| {
+        target.rpc("nvmf_subsystem_remove_ns", json!({ "nqn": NQN, "nsid": 1 }));
+    });
+    for done in ended {
+        let words = "invalid namespace or format";
+        assert!(done.stdout.contains(words), "{}", done.stdout);
     }
 }
 
@@ -138,9 +143,63 @@ fn io_that_never_completes_is_abandoned_in_time() {
         "1s",
     ];
     let done = run_during(&device, &arguments, AT, |_| ());
-    assert!(done.took < SOON, "{done:?}");
+    // The look for never-written data before it takes its 5 s.
+    let limit = SOON + Duration::from_secs(8);
+    assert!(done.took < limit, "took {:?}: {done:?}", done.took);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert_eq!(done.json()["steps"][0]["abandoned_count"], 4, "{done:?}");
+    let step = &done.json()["steps"][0];
+    assert_eq!(step["abandoned_count"], 4, "{done:?}");
+    assert!(
+        step["warnings"]
+            .to_string()
+            .contains("never-written-unknown"),
+        "{step}"
+    );
+}
+
+/// The device takes reads and never answers them: in the middle of a run, over shared memory.
+#[test]
+fn a_device_that_falls_silent_is_abandoned_in_time() {
+    let Some(target) = target() else { return };
+    target.null("n0", 1 << 20);
+    target.rpc("bdev_error_create", json!({ "base_name": "n0" }));
+    target.subsystem(NQN, &[(1, "EE_n0")]);
+    let device = target.vfio_user(NQN);
+    let arguments = [
+        "--rw",
+        "randread",
+        "--iodepth",
+        "32",
+        "--runtime",
+        "3s",
+        "--ramp_time",
+        "0s",
+        "--grace",
+        "1s",
+    ];
+    let done = run_during(&device, &arguments, AT, |_| {
+        target.rpc(
+            "bdev_error_inject_error",
+            json!({ "name": "EE_n0", "io_type": "read", "error_type": "pending", "num": 1_000_000 }),
+        );
+    });
+    failed_well(&done);
+    assert_eq!(done.json()["steps"][0]["abandoned_count"], 32, "{done:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_run_on_a_stopped_target() {
+    let Some(target) = with_null() else { return };
+    let device = target.vfio_user(NQN);
+    let done = run_during(&device, LONG, AT, |run| {
+        target.signal("STOP");
+        std::thread::sleep(Duration::from_millis(300));
+        run.signal("INT");
+    });
+    target.signal("CONT");
+    assert_eq!(done.code, Some(130), "{done:?}");
+    assert!(done.took < SOON, "{done:?}");
+    assert_eq!(done.json()["status"], "interrupted");
 }
 
 #[test]
@@ -167,6 +226,17 @@ fn after_kill_9_no_hugepages_are_lost() {
         free_hugepages() == before
     });
     assert!(back, "{before} before, {} after", free_hugepages());
+    // Nothing of it lies on hugetlbfs, and the next run starts as if nothing had been.
+    let mounted = std::fs::read_dir("/dev/hugepages");
+    let names = mounted.into_iter().flatten().flatten();
+    let left: Vec<_> = names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains("lanemark"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let short = ["--rw", "randread", "--runtime", "200ms"];
+    let next = run_during(&device, &short, AT, |_| ());
+    assert_eq!(next.code, Some(0), "{next:?}");
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 mod contract;
 mod data;
+mod doorbell;
 mod faults;
+mod prepare;
 mod run;
 #[path = "../shared/skipped.rs"]
 mod skipped;

@@ -1,7 +1,8 @@
 //! `lanemark run` on SPDK end to end: facts to the byte, depths, latency against a device of known delay, errors.
 
-use crate::spdk_target::{Run, Target, run, target};
+use crate::spdk_target::{Run, Target, run, run_during, target};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const NQN: &str = "nqn.2026-01.io.lanemark:run";
 
@@ -99,6 +100,8 @@ fn what_does_not_answer_as_a_disk_is_refused_with_the_next_step() {
     let device = target.tcp(NQN);
     let discovery = device.replace(NQN, "nqn.2014-08.org.nvmexpress.discovery");
     assert!(refused(&discovery).contains("discovery controller"));
+    let unnamed = device.split(" subnqn").next().unwrap();
+    assert!(refused(unnamed).contains("lacks subnqn"));
     let wrong = refused(&device.replace(NQN, "nqn.2026-01.io.lanemark:other"));
     assert!(
         wrong.contains("cannot attach") && wrong.contains("with this subnqn?"),
@@ -188,20 +191,22 @@ fn injected_errors_are_named_and_never_count_as_iops() {
     target.rpc("bdev_error_create", json!({ "base_name": "n0" }));
     target.subsystem(NQN, &[(1, "EE_n0")]);
     let device = target.tcp(NQN);
-    errors(&target, 1000);
-    let done = run(
-        &device,
-        &[
-            "--rw",
-            "randread",
-            "--iodepth",
-            "8",
-            "--number_ios",
-            "5000",
-            "--ramp_time",
-            "0s",
-        ],
-    );
+    // The errors come when it runs: the look for never-written data reads too.
+    let arguments = [
+        "--rw",
+        "randread",
+        "--iodepth",
+        "8",
+        "--number_ios",
+        "8000",
+        "--rate_iops",
+        "4000",
+        "--ramp_time",
+        "0s",
+    ];
+    let done = run_during(&device, &arguments, Duration::from_millis(100), |_| {
+        errors(&target, 1000);
+    });
     assert_eq!(done.code, Some(1), "{done:?}");
     let step = &done.json()["steps"][0];
     assert_eq!(step["failed_count"], 1000, "{step}");
@@ -266,5 +271,60 @@ fn large_reads_are_split_and_stay_in_flight() {
         features.contains("commands up to 64 KiB, larger I/O is split"),
         "{features}"
     );
+    assert!(
+        features.contains("16 commands per I/O of 1024 KiB"),
+        "{features}"
+    );
     assert_eq!(step["failed_count"], 0);
+}
+
+#[test]
+fn fewer_queues_than_the_run_needs_are_refused_with_what_was_granted_and_asked() {
+    let Some(target) = target() else { return };
+    let names = ["n1", "n2", "n3", "n4"];
+    for name in names {
+        target.null(name, 4096);
+    }
+    let spaces: Vec<(u32, &str)> = (1..).zip(names).collect();
+    target.subsystem(NQN, &spaces);
+    let device = target.tcp_with(NQN, json!({ "max_io_qpairs_per_ctrlr": 2 }));
+    let said = refused(&format!("{device} ns:all"));
+    assert!(said.contains("granted 2, 4 are needed"), "{said}");
+    step(&format!("{device} ns:3"), &["--runtime", "200ms"]);
+}
+
+#[test]
+fn what_spdk_cannot_do_is_refused_before_anything_is_issued() {
+    let Some(target) = target() else { return };
+    target.null("n0", 1 << 20);
+    target.subsystem(NQN, &[(1, "n0")]);
+    let device = target.tcp(NQN);
+    let refused = |arguments: &[&str]| {
+        let done = run(&device, arguments);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert_eq!(done.json()["status"], "refused", "{done:?}");
+        done.stderr
+    };
+    let said = refused(&["--stamp", "batch", "--runtime", "100ms"]);
+    assert!(said.contains("stamp: batch"), "{said}");
+    // 64 GiB of buffers.
+    let said = refused(&["--bs", "16M", "--iodepth", "4096", "--runtime", "100ms"]);
+    assert!(
+        said.contains("no free hugepages: 65536 MiB needed") && said.contains("node 0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_program_says_which_transports_it_has() {
+    let Some(_target) = target() else { return };
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_lanemark"))
+        .arg("--version")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    for word in ["SPDK ", "PCIE", "TCP"] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(done.stderr.is_empty(), "{:?}", done.stderr);
 }

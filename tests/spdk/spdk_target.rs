@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -236,6 +237,12 @@ impl Target {
         format!("trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:{port} subnqn:{nqn}")
     }
 
+    /// The listener of [`Target::vfio_user`], as JSON-RPC wants it.
+    pub fn vfio_user_listener(&self, nqn: &str) -> Value {
+        let traddr = self.dir.path().join("vfio");
+        json!({ "nqn": nqn, "listen_address": { "trtype": "VFIOUSER", "traddr": traddr, "trsvcid": "0" } })
+    }
+
     /// The listener of [`Target::tcp`], as JSON-RPC wants it.
     pub fn tcp_listener(&self, nqn: &str) -> Value {
         json!({ "nqn": nqn, "listen_address": { "trtype": "TCP", "adrfam": "IPv4", "traddr": "127.0.0.1", "trsvcid": self.port.to_string() } })
@@ -257,10 +264,7 @@ impl Target {
             .extend(options.as_object().unwrap().clone());
         let _ = self.call("nvmf_create_transport", transport);
         let traddr = folder.to_str().unwrap();
-        self.rpc(
-            "nvmf_subsystem_add_listener",
-            json!({ "nqn": nqn, "listen_address": { "trtype": "VFIOUSER", "traddr": traddr, "trsvcid": "0" } }),
-        );
+        self.rpc("nvmf_subsystem_add_listener", self.vfio_user_listener(nqn));
         format!("trtype:VFIOUSER traddr:{traddr} subnqn:{nqn}")
     }
 
@@ -325,7 +329,8 @@ pub fn run(device: &str, arguments: &[&str]) -> Run {
     run_during(device, arguments, RUN_LIMIT, |_| ())
 }
 
-/// The same; `fault` is called once, after `at`, if it still runs.
+/// The same; `fault` is called once if it still runs `at` after its first word of progress: then it has begun to
+/// measure, or to fill.
 pub fn run_during(
     device: &str,
     arguments: &[&str],
@@ -335,29 +340,26 @@ pub fn run_during(
     let start = Instant::now();
     let child = Command::new(env!("CARGO_BIN_EXE_lanemark"))
         .args(["run", "--device", device, "--format", "json"])
+        .args(["--progress", "json"])
         .args(arguments)
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut running = Running(child);
-    let read = |pipe: Option<Box<dyn Read + Send>>| {
-        let mut pipe = pipe.unwrap();
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = pipe.read_to_string(&mut text);
-            text
-        })
-    };
-    let stdout = read(running.0.stdout.take().map(|pipe| Box::new(pipe) as _));
-    let stderr = read(running.0.stderr.take().map(|pipe| Box::new(pipe) as _));
+    let begun = Arc::new(OnceLock::new());
+    let stdout = follow(running.0.stdout.take().unwrap(), Arc::default());
+    let stderr = follow(running.0.stderr.take().unwrap(), Arc::clone(&begun));
     let mut fault = Some(fault);
     let code = loop {
         if let Some(status) = running.0.try_wait().unwrap() {
             break status.code();
         }
-        if start.elapsed() >= at
+        if begun
+            .get()
+            .is_some_and(|begun: &Instant| begun.elapsed() >= at)
             && let Some(fault) = fault.take()
         {
             fault(&running);
@@ -380,6 +382,21 @@ pub fn run_during(
         stderr: stderr.join().unwrap(),
         took,
     }
+}
+
+/// Reads a pipe to its end, and notes when the first line of progress comes.
+fn follow(pipe: impl Read + Send + 'static, begun: Arc<OnceLock<Instant>>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if line.contains("\"event\":\"progress\"") {
+                let _ = begun.set(Instant::now());
+            }
+            text += &line;
+            text.push('\n');
+        }
+        text
+    })
 }
 
 /// Free hugepages of all nodes and sizes.

@@ -25,6 +25,7 @@ mod report_output;
 mod report_text;
 #[path = "../shared/skipped.rs"]
 mod skipped;
+mod spdk_checks;
 #[path = "../shared/statistics.rs"]
 mod statistics;
 mod uring_file;

@@ -44,6 +44,7 @@ fn filled(dir: &Path, bytes: usize) -> std::path::PathBuf {
 fn spec(slots_count: u32, slot_bytes: u32, batch: Batch) -> QueueSpec {
     QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count,
         slot_bytes,
         batch,

@@ -34,6 +34,7 @@ fn writable(node: &FakeNode, depth: Option<u32>) -> SgDevice<FakeNode> {
 fn spec(slots_count: u32, slot_bytes: u32, writes: bool) -> QueueSpec {
     QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count,
         slot_bytes,
         batch: Batch {

@@ -4,6 +4,7 @@
 //! Commands are built by `proto::nvme` and sent raw. Only an I/O larger than one command may carry goes through
 //! the driver's own read and write calls, which split it.
 
+mod probe;
 mod queue;
 
 pub use crate::proto::nvme::Layout;
@@ -17,6 +18,7 @@ use crate::spdk::{
 use crate::sysfs::Sysfs;
 use crate::units::{BlockSize, Bytes};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Queues to ask a controller for: it grants fewer where it has fewer, and how many reactors there will be is not
 /// known before its facts are.
@@ -29,6 +31,8 @@ pub struct SpdkDevice {
     namespace: Namespace,
     layout: Layout,
     facts: DeviceFacts,
+    /// How the last queue rings.
+    rings_once_per_poll: AtomicBool,
 }
 
 impl SpdkDevice {
@@ -132,12 +136,23 @@ impl SpdkDevice {
             in_use: Vec::new(),
             own_scratch: false,
         };
-        Ok(Self {
+        let device = Self {
             controller,
             namespace,
             layout,
             facts,
-        })
+            rings_once_per_poll: AtomicBool::new(true),
+        };
+        // Over a network the controller may well be a program that leaves the action bit alone.
+        if layout.is_stripped()
+            && let Some(status) = probe::refusal(&device)?
+        {
+            return Err(unsuitable(format!(
+                "is formatted with protection information, and its controller does not strip it (PRACT: {status}); \
+                 use a format without"
+            )));
+        }
+        Ok(device)
     }
 
     /// The controller.
@@ -213,16 +228,18 @@ impl Device for SpdkDevice {
             controller.max_transfer_bytes() >> 10
         ));
         if controller.id().transport.has_doorbells() {
-            features.push("doorbell once per poll".to_owned());
+            let once = self.rings_once_per_poll.load(Ordering::Relaxed);
+            let rings = if once { "once per poll" } else { "per command" };
+            features.push(format!("doorbell {rings}"));
         }
         features.push("driver retries off".to_owned());
-        if let Some(note) = self.layout.note() {
-            features.push(note);
-        }
+        features.push(self.layout.describe());
         features
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {
+        let once = queue::rings_once_per_poll(spec.batch, spec.slots_count);
+        self.rings_once_per_poll.store(once, Ordering::Relaxed);
         SpdkQueue::open(&self.controller, self.namespace.nsid, self.layout, spec)
     }
 }

@@ -78,7 +78,7 @@ impl Layout {
         })
     }
 
-    /// What the record says about it; nothing for plain blocks.
+    /// What goes with the data, in words; nothing for plain blocks.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         match self.metadata {
@@ -90,6 +90,19 @@ impl Layout {
                 "{bytes} bytes of separate metadata per block, written as zeros"
             )),
         }
+    }
+
+    /// All of it, for the record.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let metadata = self.note().unwrap_or_else(|| "no metadata".to_owned());
+        format!("format: {}-byte blocks, {metadata}", self.block_bytes)
+    }
+
+    /// Whether the controller has to insert and strip protection information.
+    #[must_use]
+    pub const fn is_stripped(&self) -> bool {
+        matches!(self.metadata, Metadata::Stripped { .. })
     }
 
     /// Metadata bytes that an I/O of `blocks` moves beside its data.
@@ -132,6 +145,8 @@ mod tests {
                 metadata: Metadata::None
             }
         );
+        let plain = layout(0, 12, 0, 0).unwrap().describe();
+        assert_eq!(plain, "format: 4096-byte blocks, no metadata");
         assert_eq!(
             layout(64, 12, 0, 0).unwrap().metadata,
             Metadata::Separate(64)

@@ -50,6 +50,7 @@ impl Sink for Last {
 fn one<D: Device>(device: &D, io: Io, bytes: Option<&[u8]>) -> (Status, Vec<u8>) {
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: 1,
         slot_bytes: io.blocks.max(1) * device.facts().logical_block.bytes(),
         batch: Batch {
