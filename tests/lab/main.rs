@@ -12,9 +12,9 @@ mod guard_tree;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+mod lanes;
 mod links;
 mod nvme;
-mod lanes;
 mod positions;
 mod recorded;
 mod report;
