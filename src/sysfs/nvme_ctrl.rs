@@ -30,11 +30,12 @@ impl Controller {
         self.state.as_deref() == Some("live")
     }
 
-    /// Whether it never will again.
+    /// Whether it never will again. One without a state was taken away while it was looked at.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        let state = self.state.as_deref().unwrap_or_default();
-        state.starts_with("deleting") || state == "dead"
+        self.state
+            .as_deref()
+            .is_none_or(|state| state.starts_with("deleting") || state == "dead")
     }
 }
 
