@@ -70,30 +70,18 @@ fn differs_in(comparison: &Comparison, name: &str) -> bool {
         .any(|confounder| confounder.name == name)
 }
 
-#[test]
-fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
-    let Some(_lab) = lab() else { return };
+/// Boots the topology and runs the comparisons there; nothing where the emulated machine cannot be had.
+fn boot() -> Option<tempfile::TempDir> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    if !Command::new(script)
-        .arg("prepare")
-        .output()
-        .unwrap()
-        .status
-        .success()
-    {
+    let prepared = Command::new(script).arg("prepare").output().unwrap();
+    if !prepared.status.success() {
         skipped("the emulated machine cannot be prepared");
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let ran = Command::new(script)
-        .args([
-            "run",
-            "--topology",
-            "same-drive",
-            "--timeout",
-            "600",
-            "--share",
-        ])
+        .args(["run", "--topology", "same-drive", "--timeout", "600"])
+        .arg("--share")
         .arg(folder.path())
         .args(["tests/lab/guest_compare.sh", env!("CARGO_BIN_EXE_lanemark")])
         .arg(folder.path())
@@ -101,8 +89,15 @@ fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
+    assert_eq!(text(folder.path(), "setup.failed"), "", "{ran:?}");
+    Some(folder)
+}
+
+#[test]
+fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
+    let Some(_lab) = lab() else { return };
+    let Some(folder) = boot() else { return };
     let folder = folder.path();
-    assert_eq!(text(folder, "setup.failed"), "", "{ran:?}");
     let sas = comparison(folder, "sas-sata");
     is_whole(&sas, 6, true);
     // One drive by its identity: what differs is the way to it.
