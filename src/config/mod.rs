@@ -4,11 +4,15 @@
 //! refuses what is wrong without any device; [`plan()`] fits the job to devices and leaves no default open.
 
 mod batch;
+mod choose;
 mod echo;
 mod echo_json;
 mod error;
+mod estimate;
+mod expand;
 mod fit;
 mod intent;
+mod judge;
 mod key;
 mod lookup;
 mod place;
@@ -16,20 +20,26 @@ mod plan;
 mod planner;
 mod resolve;
 mod resolve_stream;
+mod rounds;
 mod schema;
+mod sets;
 mod share;
 mod suggest;
 mod target;
 mod totals;
 mod value;
+mod variables;
 mod yaml;
 
-pub use batch::batch_from_text;
+pub use batch::{batch_from_text, sweep_from_texts};
 pub use echo::describe;
 pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};
-pub use key::{JOB_KEYS, Key, STEP_KEYS, STREAM_KEYS};
+pub use estimate::{Estimate, Pace, estimate};
+pub use key::{JOB_KEYS, Key, PRECONDITION_KEYS, STEP_KEYS, STREAM_KEYS};
 pub use place::{At, Place, Word};
-pub use plan::{Limits, Plan, PlannedDevice, StampChoice, StepPlan};
-pub use planner::plan;
-pub use schema::{BackendChoice, Job, Keys, Step, Streams};
+pub use plan::{Choices, LeftOut, Limits, Origin, Plan, PlannedDevice, StampChoice, StepPlan};
+pub use planner::{plan, plan_chosen};
+pub use rounds::{Derive, Deriving, Figure, Grouping, Rounds, SteadyLimit, SteadySeconds};
+pub use schema::{BackendChoice, Fields, Job, Keys, Step, Streams};
+pub use yaml::Loader;

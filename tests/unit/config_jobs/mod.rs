@@ -7,3 +7,4 @@ mod plans;
 mod random;
 mod regions;
 mod support;
+mod sweeps;
