@@ -14,13 +14,15 @@ pub enum Op {
     Trim = 2,
     /// Makes earlier writes durable (flush, SYNCHRONIZE CACHE).
     Flush = 3,
+    /// A command that touches no media (TEST UNIT READY, Get Features): the latency of the path alone.
+    Probe = 4,
 }
 
 impl Op {
     /// Number of kinds, for tables indexed by `Op as usize`.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// Every kind, in index order.
-    pub const ALL: [Op; Op::COUNT] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+    pub const ALL: [Op; Op::COUNT] = [Op::Read, Op::Write, Op::Trim, Op::Flush, Op::Probe];
 
     /// The name used in tables and records.
     #[must_use]
@@ -30,6 +32,7 @@ impl Op {
             Op::Write => "write",
             Op::Trim => "trim",
             Op::Flush => "flush",
+            Op::Probe => "probe",
         }
     }
 
@@ -37,6 +40,12 @@ impl Op {
     #[must_use]
     pub const fn changes_data(self) -> bool {
         matches!(self, Op::Write | Op::Trim)
+    }
+
+    /// Whether it names blocks; what does not has neither place nor length.
+    #[must_use]
+    pub const fn has_place(self) -> bool {
+        !matches!(self, Op::Flush | Op::Probe)
     }
 }
 
@@ -57,7 +66,7 @@ impl Slot {
 pub struct Io {
     /// First logical block.
     pub lba: u64,
-    /// Number of logical blocks; 0 for a flush.
+    /// Number of logical blocks; 0 for a flush and a probe.
     pub blocks: u32,
     /// What to do.
     pub op: Op,
@@ -69,6 +78,13 @@ impl Io {
         lba: 0,
         blocks: 0,
         op: Op::Flush,
+    };
+
+    /// A command without media.
+    pub const PROBE: Io = Io {
+        lba: 0,
+        blocks: 0,
+        op: Op::Probe,
     };
 }
 

@@ -40,6 +40,7 @@ pub fn contract<D: Device>(device: &D, contract: &Contract, idle: &mut impl FnMu
     suite.a_bell_is_enough(idle);
     suite.resubmission_loses_nothing(idle);
     suite.changes_are_refused_without_consent(idle);
+    suite.probes_complete_or_fail_by_name(idle);
     suite.close_waits(idle);
     if contract.writes {
         suite.what_is_written_is_read(idle);
@@ -184,6 +185,19 @@ impl<D: Device> Suite<'_, D> {
         let after = self.read(&mut queue, io, idle);
         assert!(before == after, "a queue opened without writes has written");
         queue.close(PATIENCE);
+    }
+
+    /// Without consent to write: a probe changes nothing.
+    fn probes_complete_or_fail_by_name(&self, idle: &mut impl FnMut(&D::Queue)) {
+        let mut queue = self.open(4, batch(4, 1, 4), false);
+        let can = self.device.facts().probe.is_ok();
+        let mut sink = Seen::new(4);
+        for slot in 0..4 {
+            assert_eq!(queue.submit(Slot(slot), Io::PROBE), Ok(()), "slot {slot}");
+        }
+        wait_for(&mut queue, &mut sink, 4, 4, idle);
+        assert_eq!(sink.bad.is_none(), can, "{:?}", sink.bad);
+        assert_eq!(queue.close(PATIENCE).abandoned_count, 0);
     }
 
     fn close_waits(&self, idle: &mut impl FnMut(&D::Queue)) {

@@ -65,6 +65,8 @@ pub struct DeviceFacts {
     pub trim: Result<(), String>,
     /// Whether flush can be sent, or why not.
     pub flush: Result<(), String>,
+    /// Whether a command without media can be sent, or why not.
+    pub probe: Result<(), String>,
     /// Mounts, holders and the like.
     pub in_use: Vec<String>,
     /// A scratch file that lanemark itself made: writes to it need no consent.

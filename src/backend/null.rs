@@ -35,6 +35,7 @@ impl NullDevice {
                 device_depth: None,
                 trim: Ok(()),
                 flush: Ok(()),
+                probe: Ok(()),
                 in_use: Vec::new(),
                 own_scratch: true,
             },

@@ -19,7 +19,8 @@ pub struct JobFlags {
     #[arg(long, value_name = "NAME", help_heading = "Job")]
     pub backend: Option<String>,
 
-    /// read, write, randread, randwrite, rw (readwrite), randrw, trim, randtrim [default: randread]
+    /// read, write, randread, randwrite, rw (readwrite), randrw, trim, randtrim,
+    /// probe (a command without media), probe-read (one block at offset, over and over) [default: randread]
     #[arg(long, value_name = "PATTERN", help_heading = "Access")]
     pub rw: Option<String>,
     /// Size of one request [default: 4k]

@@ -236,19 +236,20 @@ fn done(step: &Step, (number, count): (usize, usize)) -> String {
         Outcome::Failed => ": failed",
         Outcome::Refused => ": refused",
     };
-    let directions: [(&str, &Option<Direction>); 4] = [
+    let directions: [(&str, &Option<Direction>); 5] = [
         ("read", &step.read),
         ("write", &step.write),
         ("trim", &step.trim),
         ("flush", &step.flush),
+        ("probe", &step.probe),
     ];
     for (name, direction) in directions {
         if let Some(figures) = direction {
-            text += &format!(
-                ", {name} {} IOPS {} GB/s",
-                show::iops(figures.iops),
-                show::rate(figures.bytes_per_s, GB_BYTES)
-            );
+            text += &format!(", {name} {} IOPS", show::iops(figures.iops));
+            // Flushes and probes move no bytes.
+            if !matches!(name, "flush" | "probe") {
+                text += &format!(" {} GB/s", show::rate(figures.bytes_per_s, GB_BYTES));
+            }
         }
     }
     text + "\n"

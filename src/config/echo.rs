@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 /// fio's name of what a stream does.
 pub(super) const fn rw_name(stream: &StreamSpec) -> &'static str {
     match (&stream.access, stream.ops) {
+        (_, OpMix::Probe) => "probe",
+        (_, OpMix::ProbeRead) => "probe-read",
         (Access::Sequential, OpMix::Read) => "read",
         (Access::Sequential, OpMix::Write) => "write",
         (Access::Sequential, OpMix::Trim) => "trim",
@@ -82,7 +84,9 @@ fn work_text(stream: &StreamSpec, block: BlockSize) -> String {
             }
         })
         .collect();
-    let _ = write!(text, " {}", sizes.join(", "));
+    if stream.ops != OpMix::Probe {
+        let _ = write!(text, " {}", sizes.join(", "));
+    }
     text
 }
 
@@ -226,6 +230,11 @@ fn stream_text(stream: &StreamSpec, block: BlockSize) -> String {
             text
         })
         .collect();
+    if stream.ops == OpMix::Probe {
+        let mut text = format!("probe, a command without media, depth {}", stream.depth);
+        stream_limits(&mut text, stream, block);
+        return text;
+    }
     let mut text = format!("{}, {}", rw_name(stream), sizes.join(", "));
     if let OpMix::ReadWrite { read_pct } = stream.ops {
         let _ = write!(text, ", {read_pct} % reads");

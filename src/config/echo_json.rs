@@ -79,8 +79,10 @@ fn stream_json(stream: &StreamSpec, reactor: u32, device: &PlannedDevice) -> Val
     };
     let read_pct = match stream.ops {
         OpMix::ReadWrite { read_pct } => Some(read_pct),
-        OpMix::Read | OpMix::Write | OpMix::Trim => None,
+        _ => None,
     };
+    // A command without media has neither size nor place.
+    let placed = stream.ops != OpMix::Probe;
     let writes = matches!(stream.ops, OpMix::Write | OpMix::ReadWrite { .. });
     json!({
         "device": device.path,
@@ -89,10 +91,10 @@ fn stream_json(stream: &StreamSpec, reactor: u32, device: &PlannedDevice) -> Val
         "read_pct": read_pct,
         "random_pct": random_pct,
         "random_distribution": distribution,
-        "sizes": sizes_json(stream, block),
-        "align": span_json(block, u64::from(stream.align_blocks)),
-        "offset": span_json(block, stream.region.first_lba),
-        "size": span_json(block, stream.region.blocks),
+        "sizes": if placed { sizes_json(stream, block) } else { Vec::new() },
+        "align": placed.then(|| span_json(block, u64::from(stream.align_blocks))),
+        "offset": placed.then(|| span_json(block, stream.region.first_lba)),
+        "size": placed.then(|| span_json(block, stream.region.blocks)),
         "iodepth_count": stream.depth,
         "rate_iops": rate_iops,
         "rate_process": rate_process,

@@ -29,6 +29,9 @@ pub(super) fn fit(
     notes: &mut Vec<Warning>,
 ) -> Result<Fitted, ConfigError> {
     allowed_ops(stream, target)?;
+    if stream.ops.is_probe() {
+        return fit_probe(stream, target);
+    }
     let sizes = fit_sizes(&stream.sizes, stream.ops, target, notes)?;
     let largest = sizes.iter().map(|size| size.blocks).max().unwrap_or(1);
     let smallest = sizes.iter().map(|size| size.blocks).min().unwrap_or(1);
@@ -61,12 +64,33 @@ pub(super) fn fit(
     })
 }
 
-/// Trim and flush only where the device has them.
+/// A probe takes one logical block: that at `offset`, or none at all.
+fn fit_probe(stream: &StreamIntent, target: &Target<'_>) -> Result<Fitted, ConfigError> {
+    let mut region = fit_region(stream, target, 1, 1)?;
+    if stream.ops == OpMix::ProbeRead {
+        region.blocks = 1;
+    }
+    Ok(Fitted {
+        sizes: vec![SizeShare {
+            blocks: 1,
+            share_pct: 100.0,
+        }],
+        align_blocks: 1,
+        region,
+    })
+}
+
+/// Trim, flush and probe only where the device has them.
 fn allowed_ops(stream: &StreamIntent, target: &Target<'_>) -> Result<(), ConfigError> {
     if stream.ops == OpMix::Trim
         && let Err(reason) = &target.facts.trim
     {
         return Err(target.unfit(&stream.rw.place, format!("it cannot trim: {reason}")));
+    }
+    if stream.ops == OpMix::Probe
+        && let Err(reason) = &target.facts.probe
+    {
+        return Err(target.unfit(&stream.rw.place, format!("it cannot probe: {reason}")));
     }
     if let (Some(given), Err(reason)) = (&stream.flush_every, &target.facts.flush) {
         return Err(target.unfit(&given.place, format!("it cannot flush: {reason}")));

@@ -150,7 +150,7 @@ fn expand(
         for (device_index, target) in (0_u32..).zip(targets) {
             let index = u64::from(number);
             let mut fitted = fit(stream, target, notes)?;
-            if step.striped && stream.access == Access::Sequential {
+            if step.striped && stream.access == Access::Sequential && !stream.ops.is_probe() {
                 fitted.region = stripe(step, stream, &fitted, stream_index, target)?;
             }
             let reactor = share::reactor_of(index, devices_count, reactors_count);
@@ -171,7 +171,8 @@ fn expand(
 /// the first are answered by a cache.
 fn note_overlaps(step: &StepIntent, streams: &[StreamSpec], notes: &mut Vec<Warning>) {
     let mut starts = BTreeSet::new();
-    let is_sequential = |stream: &&StreamSpec| stream.access == Access::Sequential;
+    let is_sequential =
+        |stream: &&StreamSpec| stream.access == Access::Sequential && !stream.ops.is_probe();
     for stream in streams.iter().filter(is_sequential) {
         if !starts.insert((stream.device_index, stream.region.first_lba)) {
             add_note(

@@ -22,25 +22,32 @@ pub(super) fn stream(lookup: &Lookup<'_>, listed: bool) -> Result<StreamIntent, 
     let rw = lookup
         .read(Key::Rw, value::rw)?
         .unwrap_or_else(|| lookup.default_of(Key::Rw, Rw::RandRead));
-    let (access, blockalign) = access(rw.value, lookup)?;
-    let (flush_every, data) = write_keys(rw.value, lookup)?;
+    let kind = rw.value;
+    let (access, blockalign) = access(kind, lookup)?;
+    let (flush_every, data) = write_keys(kind, lookup)?;
     let (rate, is_poisson) = arrivals(lookup, listed)?;
-    let offset = lookup.read(Key::Offset, value::size)?;
+    let offset = offset(kind, lookup)?;
     let depth = lookup.read(Key::Iodepth, value::iodepth)?;
     Ok(StreamIntent {
-        ops: ops(rw.value, lookup)?,
+        ops: ops(kind, lookup)?,
         rw,
         access,
-        sizes: sizes(lookup)?,
+        sizes: sizes(kind, lookup)?,
         blockalign,
         offset: offset.unwrap_or_else(|| lookup.default_of(Key::Offset, SizeSpec::Bytes(Bytes(0)))),
-        size: lookup.read(Key::Size, value::region_size)?,
+        size: of_region(kind, lookup, |lookup| {
+            lookup.read(Key::Size, value::region_size)
+        })?,
         depth: depth.map_or(1, |given| given.value),
         rate,
         is_poisson,
         number_ios: total(lookup, Key::NumberIos, value::count, listed)?,
-        io_size: total(lookup, Key::IoSize, value::io_size, listed)?,
-        passes: lookup.read(Key::Passes, value::count)?,
+        io_size: of_region(kind, lookup, |lookup| {
+            total(lookup, Key::IoSize, value::io_size, listed)
+        })?,
+        passes: of_region(kind, lookup, |lookup| {
+            lookup.read(Key::Passes, value::count)
+        })?,
         flush_every,
         data,
     })
@@ -58,7 +65,11 @@ fn ops(rw: Rw, lookup: &Lookup<'_>) -> Result<OpMix, ConfigError> {
         rw.name()
     );
     lookup.ignore(&[Key::Rwmixread], &why);
-    Ok(if rw.is_trim() {
+    Ok(if rw == Rw::Probe {
+        OpMix::Probe
+    } else if rw == Rw::ProbeRead {
+        OpMix::ProbeRead
+    } else if rw.is_trim() {
         OpMix::Trim
     } else if rw.writes() {
         OpMix::Write
@@ -70,7 +81,7 @@ fn ops(rw: Rw, lookup: &Lookup<'_>) -> Result<OpMix, ConfigError> {
 fn access(rw: Rw, lookup: &Lookup<'_>) -> Result<(Access, Option<Given<Bytes>>), ConfigError> {
     if !rw.is_random() {
         let why = format!(
-            "`rw: {}` is sequential; it applies to randread, randwrite, randrw, randtrim",
+            "`rw: {}` is not random; it applies to randread, randwrite, randrw, randtrim",
             rw.name()
         );
         let keys = [
@@ -90,13 +101,48 @@ fn access(rw: Rw, lookup: &Lookup<'_>) -> Result<(Access, Option<Given<Bytes>>),
     Ok((access, lookup.read(Key::Blockalign, value::block_size)?))
 }
 
-fn sizes(lookup: &Lookup<'_>) -> Result<Sizes, ConfigError> {
+/// Where a stream begins; a command without media has no place.
+fn offset(rw: Rw, lookup: &Lookup<'_>) -> Result<Option<Given<SizeSpec>>, ConfigError> {
+    if rw == Rw::Probe {
+        let why = "`rw: probe` touches no block; `rw: probe-read` reads one";
+        lookup.ignore(&[Key::Offset], why);
+        return Ok(None);
+    }
+    lookup.read(Key::Offset, value::size)
+}
+
+/// Reads a key of sizes or regions, which a probe does not have.
+fn of_region<T>(
+    rw: Rw,
+    lookup: &Lookup<'_>,
+    read: impl FnOnce(&Lookup<'_>) -> Result<Option<T>, ConfigError>,
+) -> Result<Option<T>, ConfigError> {
+    if !rw.is_probe() {
+        return read(lookup);
+    }
+    let why = match rw {
+        Rw::ProbeRead => "`rw: probe-read` reads one logical block at `offset`, over and over",
+        _ => "`rw: probe` touches no block; `rw: probe-read` reads one",
+    };
+    let keys = [Key::Bs, Key::Bssplit, Key::Size, Key::IoSize, Key::Passes];
+    lookup.ignore(&keys, why);
+    Ok(None)
+}
+
+fn sizes(rw: Rw, lookup: &Lookup<'_>) -> Result<Sizes, ConfigError> {
     let whole = |bytes| {
         vec![ByteShare {
             bytes,
             share_pct: 100.0,
         }]
     };
+    if rw.is_probe() {
+        // The device's own block, once it is known.
+        return Ok(Sizes {
+            shares: lookup.default_of(Key::Bs, Vec::new()),
+            is_split: false,
+        });
+    }
     if lookup.stronger(Key::Bs, Key::Bssplit) == Some(Key::Bssplit)
         && let Some(shares) = lookup.read(Key::Bssplit, value::bssplit)?
     {

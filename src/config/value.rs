@@ -21,10 +21,12 @@ pub(super) enum Rw {
     RandWrite,
     RandReadWrite,
     RandTrim,
+    Probe,
+    ProbeRead,
 }
 
 impl Rw {
-    const NAMES: [(&'static str, Rw); 9] = [
+    const NAMES: [(&'static str, Rw); 11] = [
         ("read", Rw::Read),
         ("write", Rw::Write),
         ("randread", Rw::RandRead),
@@ -34,6 +36,8 @@ impl Rw {
         ("randrw", Rw::RandReadWrite),
         ("trim", Rw::Trim),
         ("randtrim", Rw::RandTrim),
+        ("probe", Rw::Probe),
+        ("probe-read", Rw::ProbeRead),
     ];
 
     /// The first of its names.
@@ -57,6 +61,11 @@ impl Rw {
 
     pub(super) const fn is_trim(self) -> bool {
         matches!(self, Self::Trim | Self::RandTrim)
+    }
+
+    /// Prices the path instead of the media.
+    pub(super) const fn is_probe(self) -> bool {
+        matches!(self, Self::Probe | Self::ProbeRead)
     }
 
     pub(super) const fn writes(self) -> bool {

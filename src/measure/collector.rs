@@ -114,7 +114,7 @@ impl Collector {
 
     #[allow(clippy::cast_precision_loss)]
     fn close(&mut self, second: u64, pending: &Pending) {
-        let [read, write, trim, flush] = Op::ALL.map(|op| direction(pending, op as usize));
+        let [read, write, trim, flush, probe] = Op::ALL.map(|op| direction(pending, op as usize));
         self.collected.series.push(Second {
             start_s: second as f64,
             length_s: pending.length_ns as f64 / 1e9,
@@ -122,6 +122,7 @@ impl Collector {
             write,
             trim,
             flush,
+            probe,
             errors_count: pending.errors_count,
         });
     }
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     fn interval(second: u64, ios: u64, latency_ns: u64) -> Interval {
-        let mut interval = Interval::new([true, false, false, false], false);
+        let mut interval = Interval::new(Op::ALL.map(|op| op == Op::Read), false);
         interval.second = Some(second);
         interval.length_ns = 1_000_000_000;
         for _ in 0..ios {

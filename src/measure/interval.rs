@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_late_collector_loses_nothing() {
-        let ops = [true, false, false, false];
+        let ops = Op::ALL.map(|op| op == Op::Read);
         let port = IntervalPort::new(ops, false);
         let mut current = Box::new(Interval::new(ops, false));
         let mut swaps = 0;

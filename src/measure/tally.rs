@@ -45,7 +45,7 @@ impl StreamTally {
         tally.blocks_count += u64::from(io.blocks);
         tally.sum_ns = tally.sum_ns.saturating_add(latency_ns);
         tally.max_ns = tally.max_ns.max(latency_ns);
-        // A flush has no place.
+        // Flushes and probes have no place.
         if io.blocks > 0 {
             self.first_lba = self.first_lba.min(io.lba);
             self.end_lba = self.end_lba.max(io.lba + u64::from(io.blocks));
@@ -169,9 +169,15 @@ pub fn status_name(status: Status) -> String {
             asc,
             ascq,
         } => {
-            format!("SCSI status {status:02x}h, sense {key:x}/{asc:02x}/{ascq:02x}")
+            format!(
+                "SCSI {}",
+                crate::proto::scsi::in_words(status, key, asc, ascq)
+            )
         }
-        Status::Host { host } => format!("host adapter status {host:02x}h"),
+        Status::Host { host } => {
+            let name = crate::proto::scsi::host_name(host);
+            format!("host adapter: {name} ({host:02x}h)")
+        }
     }
 }
 

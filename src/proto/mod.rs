@@ -1,3 +1,4 @@
 //! Encoding and decoding of what devices speak. Pure: bytes in, values out.
 
 pub mod nvme;
+pub mod scsi;

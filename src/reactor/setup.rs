@@ -48,7 +48,8 @@ impl ReactorSetup {
         let mut used = [false; Op::COUNT];
         for stream in &self.streams {
             let ops: &[Op] = match stream.spec.ops {
-                OpMix::Read => &[Op::Read],
+                OpMix::Read | OpMix::ProbeRead => &[Op::Read],
+                OpMix::Probe => &[Op::Probe],
                 OpMix::Write => &[Op::Write],
                 OpMix::Trim => &[Op::Trim],
                 OpMix::ReadWrite { .. } => &[Op::Read, Op::Write],

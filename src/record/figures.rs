@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One direction (read, write, trim, flush) of one step: successes inside the window only.
+/// One direction (read, write, trim, flush, probe) of one step: successes inside the window only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
     /// I/Os that succeeded inside the window.
@@ -83,6 +83,8 @@ pub struct Second {
     pub trim: Option<SecondDirection>,
     /// Flushes.
     pub flush: Option<SecondDirection>,
+    /// Probes: commands without media.
+    pub probe: Option<SecondDirection>,
     /// I/Os that failed.
     pub errors_count: u64,
 }

@@ -2,15 +2,31 @@
 //!
 //! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
 
+mod comparison;
 mod environment;
 mod figures;
+mod path;
 mod step;
+mod verdict;
 
+pub use comparison::{
+    Against, Aggregate, COMPARISON_KIND, ComparedIndex, ComparedMetric, ComparedSide, ComparedStep,
+    Comparison, ComparisonDesign, ComparisonVerdict, Confounder, Efficiency, Estimate,
+    IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
+};
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use path::{
+    CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
+    Unseen,
+};
 pub use step::{
-    BackendUse, Ceilings, Depth, DeviceUse, ErrorTally, Hop, MixCheck, PollGap, ReactorUse, SlowIo,
-    Stamp, StampMode, Step, StreamUse, Verdict,
+    BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
+    StampMode, Step, StreamUse,
+};
+pub use verdict::{
+    Ceiling, CeilingKind, Ceilings, Criterion, DirectionCeilings, IopsBand, Predicted, RateBand,
+    ShareOfCeiling, Verdict, VerdictKind,
 };
 
 use serde::{Deserialize, Serialize};

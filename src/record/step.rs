@@ -1,6 +1,8 @@
 //! One step of a run: its device, its figures, and what they can be trusted for.
 
-use super::{Direction, Failure, Outcome, Second, Warning};
+use super::{
+    Ceilings, Criterion, DevicePath, Direction, Failure, Outcome, Second, Verdict, Warning,
+};
 use serde::{Deserialize, Serialize};
 
 /// The result of one step.
@@ -32,6 +34,8 @@ pub struct Step {
     pub trim: Option<Direction>,
     /// Flushes.
     pub flush: Option<Direction>,
+    /// Probes: commands without media.
+    pub probe: Option<Direction>,
     /// I/Os submitted from start to end, ramp and drain included.
     pub submitted_count: u64,
     /// Of these, successes. `submitted = completed + failed + abandoned`.
@@ -52,12 +56,15 @@ pub struct Step {
     pub reactors: Vec<ReactorUse>,
     /// Each stream apart.
     pub streams: Vec<StreamUse>,
-    /// The links between host and device, host side first.
-    pub path: Vec<Hop>,
-    /// What the links can carry.
+    /// The way to each device, in the order of `devices`.
+    pub path: Vec<DevicePath>,
+    /// What the step can reach at most.
     pub ceilings: Ceilings,
     /// What bound the result.
     pub verdict: Verdict,
+    /// The criteria of `expect`, and whether they were met.
+    #[serde(default)]
+    pub expect: Vec<Criterion>,
     /// The slowest I/Os, slowest first.
     pub slowest: Vec<SlowIo>,
     /// Gaps between two polls of a spinning reactor.
@@ -122,7 +129,7 @@ pub struct Depth {
 pub struct ErrorTally {
     /// Status in words.
     pub status: String,
-    /// `read`, `write`, `trim`, `flush`.
+    /// `read`, `write`, `trim`, `flush`, `probe`.
     pub op: String,
     /// How often.
     pub count: u64,
@@ -204,35 +211,6 @@ pub struct StreamUse {
     pub mean_ns: Option<f64>,
     /// Largest latency; absent without samples.
     pub max_ns: Option<u64>,
-}
-
-/// One link of the path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hop {
-    /// Where: a BDF, a phy, a port.
-    pub name: String,
-    /// What: `root port`, `switch`, `endpoint`, `sas phy` …
-    pub kind: String,
-    /// Speed and width now, in the field's words: `8 GT/s x4`.
-    pub link: Option<String>,
-}
-
-/// Most payload the path can carry.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ceilings {
-    /// Toward the host; absent where no link could be seen.
-    pub read_bytes_per_s: Option<f64>,
-    /// Toward the device.
-    pub write_bytes_per_s: Option<f64>,
-}
-
-/// What bound the result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// `undecided` until the evidence is complete.
-    pub kind: String,
-    /// The evidence, or what is missing.
-    pub why: String,
 }
 
 /// One of the slowest I/Os.

@@ -112,7 +112,7 @@ fn row(step: &Step, name: &str, direction: Option<&Direction>) -> Vec<String> {
         step.completed_count.to_string(),
         step.failed_count.to_string(),
         step.abandoned_count.to_string(),
-        words(&step.verdict.kind),
+        words(step.verdict.kind.name()),
         words(&warnings.join(" ")),
     ]);
     fields

@@ -26,6 +26,7 @@ const fn figures(step: &Step, op: Op) -> Option<&Direction> {
         Op::Write => step.write.as_ref(),
         Op::Trim => step.trim.as_ref(),
         Op::Flush => step.flush.as_ref(),
+        Op::Probe => step.probe.as_ref(),
     }
 }
 
@@ -57,15 +58,16 @@ fn stream_asks(stream: &Value, op: Op) -> bool {
 /// A word of a job.
 fn asks(word: &str, op: Op) -> bool {
     match op {
-        Op::Read => matches!(word, "read" | "randread" | "rw" | "randrw"),
+        Op::Read => matches!(word, "read" | "randread" | "rw" | "randrw" | "probe-read"),
         Op::Write => matches!(word, "write" | "randwrite" | "rw" | "randrw"),
         Op::Trim => matches!(word, "trim" | "randtrim"),
         Op::Flush => word == "fsync",
+        Op::Probe => word == "probe",
     }
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric())
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
 }
 
 #[cfg(test)]
@@ -87,6 +89,8 @@ mod tests {
         assert_eq!(asked(json!({"rw": "rw", "read_pct": 100.0})), ["read"]);
         assert_eq!(asked(json!({"rw": "rw", "read_pct": 0.0})), ["write"]);
         assert_eq!(asked(json!({"rw": "trim", "read_pct": null})), ["trim"]);
+        assert_eq!(asked(json!({"rw": "probe"})), ["probe"]);
+        assert_eq!(asked(json!({"rw": "probe-read"})), ["read"]);
         let flushing = json!({"rw": "write", "flush_every_count": 8});
         assert_eq!(asked(flushing), ["write", "flush"]);
         assert_eq!(

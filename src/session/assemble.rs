@@ -94,7 +94,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
-    let [read, write, trim, flush] = directions;
+    let [read, write, trim, flush, probe] = directions;
     Step {
         name: facts.plan.name.clone(),
         status: outcome(&end.outcomes, error.as_ref()),
@@ -111,6 +111,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         write,
         trim,
         flush,
+        probe,
         submitted_count,
         completed_count: sum(|o| o.completed_count),
         failed_count,
@@ -130,10 +131,8 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         streams,
         path: Vec::new(),
         ceilings: Ceilings::default(),
-        verdict: Verdict {
-            kind: "undecided".to_owned(),
-            why: "the links of the path were not read".to_owned(),
-        },
+        verdict: Verdict::undecided("the links of the path were not read"),
+        expect: Vec::new(),
         poll_gaps: poll_gaps(&end.outcomes),
         warnings,
         series: end.collected.series,
@@ -292,10 +291,14 @@ fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
     }
 }
 
+/// What the pattern itself did: a flush is no I/O of it, a probe is.
+fn pattern_ops(stream: &StreamOutcome) -> impl Iterator<Item = &crate::measure::OpTally> {
+    let ops = Op::ALL.into_iter().filter(|op| *op != Op::Flush);
+    ops.map(|op| &stream.tally.ops[op as usize])
+}
+
 pub(super) fn ios_of(stream: &StreamOutcome) -> u64 {
-    // As everywhere: a flush moves nothing and is no I/O of the pattern.
-    let [read, write, trim, _flush] = &stream.tally.ops;
-    read.ios_count + write.ios_count + trim.ios_count
+    pattern_ops(stream).map(|op| op.ios_count).sum()
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -321,14 +324,14 @@ fn streams(
         .map(|(reactor_index, stream)| {
             let spec = &plan.streams[stream.index as usize];
             let block_bytes = u64::from(devices[spec.device_index as usize].logical_block.bytes());
-            let ops = &stream.tally.ops[..Op::Flush as usize];
             let ios_count = ios_of(stream);
-            let bytes_count = ops.iter().map(|op| op.blocks_count).sum::<u64>() * block_bytes;
+            let bytes_count =
+                pattern_ops(stream).map(|op| op.blocks_count).sum::<u64>() * block_bytes;
             let own_ns = stream.ended_ns.map_or(window_ns, |ended| {
                 ended.saturating_sub(start_ns).min(window_ns)
             });
-            let sum_ns: f64 = ops.iter().map(|op| op.sum_ns as f64).sum();
-            let max_ns = ops.iter().map(|op| op.max_ns).max();
+            let sum_ns: f64 = pattern_ops(stream).map(|op| op.sum_ns as f64).sum();
+            let max_ns = pattern_ops(stream).map(|op| op.max_ns).max();
             StreamUse {
                 index: stream.index,
                 device_index: spec.device_index,

@@ -2,6 +2,7 @@
 //! node of the same disk.
 
 use super::machine::Machine;
+use crate::proto::scsi::vpd;
 use crate::sysfs::{BlockDev, Node, NodeKind, SysfsError, nvme, read_word, real_path, scsi};
 use std::path::{Path, PathBuf};
 
@@ -71,11 +72,15 @@ impl Identity {
 
     fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
         let device = scsi::ScsiDevice::read(dir)?;
+        let mut world_wide = vpd::identities(&device.page_83);
+        world_wide.extend(device.wwid);
+        world_wide.sort();
+        world_wide.dedup();
         Ok(Self {
-            world_wide: device.identities,
+            world_wide,
             vendor: device.vendor,
             model: device.model,
-            serial: device.serial,
+            serial: vpd::serial(&device.page_80),
             firmware: device.firmware,
             nsid: None,
             transport: Some("scsi".to_owned()),

@@ -67,7 +67,7 @@ fn intent(plan: &Plan, device_index: u32) -> Option<Intent> {
     let mut ops = streams
         .filter(|stream| stream.device_index == device_index)
         .map(|stream| stream.ops)
-        .filter(|ops| *ops != OpMix::Read)
+        .filter(|ops| !ops.only_reads())
         .peekable();
     ops.peek()?;
     let trims_only = ops.all(|ops| ops == OpMix::Trim);

@@ -51,7 +51,7 @@ pub(super) fn mix_checks(
 
 fn shares_of(spec: &StreamSpec, generator: &Generator, block_bytes: u64) -> Vec<Share> {
     let ops = generator.op_counts();
-    let all_count = ops[Op::Read as usize] + ops[Op::Write as usize] + ops[Op::Trim as usize];
+    let all_count = ops.iter().sum::<u64>() - ops[Op::Flush as usize];
     let mut shares = Vec::new();
     if let OpMix::ReadWrite { read_pct } = spec.ops {
         let got_count = ops[Op::Read as usize];

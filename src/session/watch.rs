@@ -69,7 +69,7 @@ impl<'a> Watch<'a> {
         let directions = || {
             second
                 .into_iter()
-                .flat_map(|s| [&s.read, &s.write, &s.trim])
+                .flat_map(|s| [&s.read, &s.write, &s.trim, &s.probe])
                 .flatten()
         };
         Snapshot {

@@ -9,9 +9,9 @@ pub mod host;
 pub mod mounts;
 pub mod node;
 pub mod nvme;
+pub mod pci;
 pub mod scsi;
 pub mod swaps;
-pub mod vpd;
 
 pub use block::BlockDev;
 pub use mounts::Mount;

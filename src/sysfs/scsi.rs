@@ -1,7 +1,7 @@
 //! SCSI disks as the kernel names them, and their generic (`sg`) nodes.
 
 use super::{
-    DevNum, Sysfs, SysfsError, names_in, optional, read_bytes, read_text, read_word, real_path, vpd,
+    DevNum, Sysfs, SysfsError, names_in, optional, read_bytes, read_text, read_word, real_path,
 };
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,12 @@ pub struct ScsiDevice {
     pub model: Option<String>,
     /// Firmware revision.
     pub firmware: Option<String>,
-    /// Serial number from VPD page 80h.
-    pub serial: Option<String>,
-    /// World-wide names from VPD page 83h, or the kernel's `wwid` where that page is not exported.
-    pub identities: Vec<String>,
+    /// VPD page 80h (serial number) in raw bytes; empty where it is not exported. `proto::scsi` decodes it.
+    pub page_80: Vec<u8>,
+    /// VPD page 83h (names) in raw bytes; empty where it is not exported.
+    pub page_83: Vec<u8>,
+    /// The kernel's own choice among the names of page 83h.
+    pub wwid: Option<String>,
 }
 
 impl ScsiDevice {
@@ -26,18 +28,14 @@ impl ScsiDevice {
     /// # Errors
     /// [`SysfsError::Read`] where a file exists but cannot be read.
     pub fn read(dir: &Path) -> Result<Self, SysfsError> {
-        let page_80 = optional(read_bytes(&dir.join("vpd_pg80")))?.unwrap_or_default();
-        let page_83 = optional(read_bytes(&dir.join("vpd_pg83")))?.unwrap_or_default();
-        let mut identities = vpd::identities(&page_83);
-        identities.extend(read_word(&dir.join("wwid"))?);
-        identities.sort();
-        identities.dedup();
+        let page = |name| optional(read_bytes(&dir.join(name)));
         Ok(Self {
             vendor: read_word(&dir.join("vendor"))?,
             model: read_word(&dir.join("model"))?,
             firmware: read_word(&dir.join("rev"))?,
-            serial: vpd::serial(&page_80),
-            identities,
+            page_80: page("vpd_pg80")?.unwrap_or_default(),
+            page_83: page("vpd_pg83")?.unwrap_or_default(),
+            wwid: read_word(&dir.join("wwid"))?,
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::request::{Io, Op};
 /// - A sequential I/O starts where the one before ended, be that a random one. One that would cross the
 ///   region's end starts at the region's first block instead: a remainder at the end that cannot hold
 ///   it is skipped. Reads and writes of a mix follow on one another.
+/// - Probes are [`Io::PROBE`], as many as the quota of I/Os allows.
 /// - After every `flush_every` writes comes one [`Io::FLUSH`], outside the quota. It is issued while
 ///   earlier writes may still be in flight, as fio does.
 /// - The stream ends when its I/Os are used up, or before the first I/O that would exceed its blocks.
@@ -110,7 +111,8 @@ impl Generator {
         let (Choice::Only(op), Choice::Only(size_index)) = (&self.op, &self.size) else {
             return;
         };
-        if self.flush_every.is_some() || matches!(self.order, Order::Mixed(..)) {
+        let op = self.ops[*op];
+        if self.flush_every.is_some() || op == Op::Probe || matches!(self.order, Order::Mixed(..)) {
             return;
         }
         let blocks = self.sizes[*size_index].blocks;
@@ -118,7 +120,7 @@ impl Generator {
         self.plain = Some(Plain {
             blocks,
             size_index: *size_index as u32,
-            op: self.ops[*op],
+            op,
         });
     }
 
@@ -163,7 +165,7 @@ impl Generator {
         self.issued_count - self.random_count()
     }
 
-    /// The next I/O of a stream with mixes or flushes. Out of line, so that the short way stays short.
+    /// The next I/O of a stream with mixes, flushes or probes. Out of line, so that the short way stays short.
     #[inline(never)]
     fn next_mixed(&mut self) -> Option<Io> {
         if (self.flush_every).is_some_and(|every| self.writes_since_flush >= every) {
@@ -173,6 +175,10 @@ impl Generator {
         }
         if self.issued_count >= self.ios_max {
             return None;
+        }
+        if self.ops[0] == Op::Probe {
+            self.issued_count += 1;
+            return Some(Io::PROBE);
         }
         let size_index = self.size.draw();
         let size = &mut self.sizes[size_index];
@@ -265,7 +271,8 @@ fn check(spec: &StreamSpec) {
 
 fn ops(spec: &StreamSpec) -> ([Op; 2], Choice) {
     match spec.ops {
-        OpMix::Read => ([Op::Read; 2], Choice::Only(0)),
+        OpMix::Read | OpMix::ProbeRead => ([Op::Read; 2], Choice::Only(0)),
+        OpMix::Probe => ([Op::Probe; 2], Choice::Only(0)),
         OpMix::Write => ([Op::Write; 2], Choice::Only(0)),
         OpMix::Trim => ([Op::Trim; 2], Choice::Only(0)),
         OpMix::ReadWrite { read_pct } => (

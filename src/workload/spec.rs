@@ -14,6 +14,24 @@ pub enum OpMix {
         /// Share of reads, 0 to 100.
         read_pct: f64,
     },
+    /// Commands that touch no media. Region and sizes mean nothing.
+    Probe,
+    /// Reads of the region's one block, over and over: after the first, its cache answers.
+    ProbeRead,
+}
+
+impl OpMix {
+    /// Whether it prices the path instead of the media.
+    #[must_use]
+    pub const fn is_probe(self) -> bool {
+        matches!(self, Self::Probe | Self::ProbeRead)
+    }
+
+    /// Whether it leaves the device as it was.
+    #[must_use]
+    pub const fn only_reads(self) -> bool {
+        matches!(self, Self::Read | Self::Probe | Self::ProbeRead)
+    }
 }
 
 /// In which order blocks are visited.
@@ -93,7 +111,7 @@ pub enum Arrival {
 /// How much a stream does at most; it stops at whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// I/Os (reads, writes and trims; flushes are extra).
+    /// I/Os (reads, writes, trims and probes; flushes are extra).
     pub ios: Option<u64>,
     /// Logical blocks.
     pub blocks: Option<u64>,

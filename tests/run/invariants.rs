@@ -1,6 +1,8 @@
 //! What holds for every record, whatever was run and however it ended.
 
-use lanemark::record::{Direction, Latency, Outcome, Record, SCHEMA_VERSION, Step};
+use lanemark::record::{
+    CeilingKind, DevicePath, Direction, Latency, Outcome, Record, SCHEMA_VERSION, Step, VerdictKind,
+};
 
 /// Panics, naming the step, where a record contradicts itself.
 #[track_caller]
@@ -21,6 +23,8 @@ pub fn check(record: &Record) {
         }
         parts_add_up(step);
         the_slowest_are_the_slowest(step);
+        paths_hold_together(step);
+        the_verdict_has_its_reason(step);
         let failed = step.status == Outcome::Failed;
         assert!(!failed || step.error.is_some(), "{name}: failed, no reason");
     }
@@ -32,6 +36,7 @@ fn directions(step: &Step) -> impl Iterator<Item = (&'static str, &Direction)> {
         ("write", &step.write),
         ("trim", &step.trim),
         ("flush", &step.flush),
+        ("probe", &step.probe),
     ]
     .into_iter()
     .filter_map(|(name, direction)| Some((name, direction.as_ref()?)))
@@ -133,7 +138,13 @@ fn parts_add_up(step: &Step) {
     }
     let (mut seconds_ios, mut seconds_s) = (0, 0.0);
     for second in &step.series {
-        let parts = [&second.read, &second.write, &second.trim, &second.flush];
+        let parts = [
+            &second.read,
+            &second.write,
+            &second.trim,
+            &second.flush,
+            &second.probe,
+        ];
         for part in parts.into_iter().flatten() {
             assert!(part.ios_count > 0, "{name}: no sample must be null");
             assert!(part.p50_ns <= part.p99_ns && part.p99_ns <= part.max_ns);
@@ -168,8 +179,73 @@ fn the_slowest_are_the_slowest(step: &Step) {
         let inside = slow.lba >= stream.first_lba
             && end <= stream.first_lba + stream.region_blocks
             && end <= device.capacity_bytes / block_bytes;
-        assert!(inside || slow.op == "flush", "{name}: {slow:?}");
+        assert!(
+            inside || slow.op == "flush" || slow.op == "probe",
+            "{name}: {slow:?}"
+        );
     }
     let gaps = step.poll_gaps.iter().map(|gap| gap.up_to_ns);
     assert!(gaps.is_sorted(), "{name}: gaps");
+}
+
+fn paths_hold_together(step: &Step) {
+    let name = &step.name;
+    let indices: Vec<u32> = step.path.iter().map(|path| path.device_index).collect();
+    assert!(indices.is_sorted_by(|a, b| a < b), "{name}: {indices:?}");
+    for path in &step.path {
+        assert!((path.device_index as usize) < step.devices.len(), "{name}");
+        let says_why = path.unseen.iter().all(|unseen| !unseen.why.is_empty());
+        assert!(says_why, "{name}: unseen without a reason: {path:?}");
+        let is_something = !path.hops.is_empty() || !path.unseen.is_empty();
+        assert!(is_something, "{name}: neither hops nor a reason: {path:?}");
+        let bands = path
+            .hops
+            .iter()
+            .flat_map(|hop| [hop.read_ceiling, hop.write_ceiling]);
+        for band in bands.flatten() {
+            let (low, high) = (band.low_bytes_per_s, band.high_bytes_per_s);
+            assert!(0.0 < low && low <= high, "{name}: {band:?}");
+        }
+        the_narrowest_is_the_narrowest(name, path);
+    }
+}
+
+fn the_narrowest_is_the_narrowest(name: &str, path: &DevicePath) {
+    let most = |index: usize| Some(path.hops.get(index)?.read_ceiling?.high_bytes_per_s);
+    let all = (0..path.hops.len()).filter_map(most);
+    let least = all.min_by(f64::total_cmp);
+    let told = path.narrowest_index.and_then(|index| most(index as usize));
+    assert_eq!(told, least, "{name}: narrowest of {:?}", path.hops);
+}
+
+fn the_verdict_has_its_reason(step: &Step) {
+    let (name, verdict) = (&step.name, &step.verdict);
+    assert!(!verdict.why.is_empty(), "{name}: {verdict:?}");
+    let is_about_links = matches!(
+        verdict.kind,
+        VerdictKind::LinkBound | VerdictKind::LinkLimitedLikely | VerdictKind::LinkDataDistrusted
+    );
+    assert!(!is_about_links || verdict.at.is_some(), "{name}: no hop");
+    let changed = step.path.iter().any(|path| !path.changes.is_empty());
+    let undecided = verdict.kind == VerdictKind::Undecided;
+    assert!(!changed || undecided, "{name}: a link changed: {verdict:?}");
+    for share in &verdict.shares {
+        assert!(0.0 <= share.low_pct && share.low_pct <= share.high_pct);
+    }
+    for ceilings in [&step.ceilings.read, &step.ceilings.write]
+        .into_iter()
+        .flatten()
+    {
+        let known = CeilingKind::ALL.map(|kind| ceilings.of(kind));
+        for ceiling in known.into_iter().flatten() {
+            assert!(!ceiling.source.is_empty(), "{name}: no source: {ceiling:?}");
+            assert!(ceiling.rate.is_some() || ceiling.io.is_some(), "{name}");
+        }
+        if let Some(predicted) = &ceilings.predicted {
+            assert!(ceilings.of(predicted.kind).is_some(), "{name}: predicted");
+        }
+    }
+    for criterion in &step.expect {
+        assert!(!criterion.is_met || criterion.measured.is_some(), "{name}");
+    }
 }

@@ -5,6 +5,7 @@ mod calibrate;
 mod common;
 mod invariants;
 mod outcomes;
+mod probe;
 mod quick;
 mod signals;
 mod sim;

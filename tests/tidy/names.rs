@@ -3,7 +3,7 @@
 use crate::source::{Finding, Source, block_at};
 
 /// The units of names, and what else says by itself what a number counts.
-const UNITS: [&str; 15] = [
+const UNITS: [&str; 16] = [
     "ns",
     "us",
     "s",
@@ -11,6 +11,7 @@ const UNITS: [&str; 15] = [
     "blocks",
     "iops",
     "bytes_per_s",
+    "gbit_per_s",
     "ratio",
     "pct",
     "count",
@@ -24,7 +25,7 @@ const UNITS: [&str; 15] = [
 
 /// Numbers without a unit, and statistics whose unit the object's own name carries (`latency_ns.p50`).
 /// Every entry must be needed.
-pub const UNITLESS: [(&str, &[&str]); 6] = [
+pub const UNITLESS: &[(&str, &[&str])] = &[
     (
         "Latency",
         &[
@@ -36,6 +37,12 @@ pub const UNITLESS: [(&str, &[&str]); 6] = [
     ("Depth", &["in_flight_mean"]),
     ("ReactorUse", &["cpu"]),
     ("SlowIo", &["cpu", "stream"]),
+    // The unit is a field beside them.
+    ("Criterion", &["limit", "measured"]),
+    ("Comparison", &["seed"]),
+    // Their unit depends on the metric, and is a field beside them.
+    ("ComparedMetric", &["rounds", "means"]),
+    ("Estimate", &["value", "low", "high"]),
 ];
 
 fn is_unitless(owner: &str, name: &str) -> bool {

@@ -254,7 +254,7 @@ fn flushes_come_after_every_so_many_writes_and_do_not_count() {
     }
     // The last write of the quota is the 500th: its flush still comes.
     assert_eq!(writes, 0);
-    assert_eq!(generator.op_counts(), [500, 500, 0, 50]);
+    assert_eq!(generator.op_counts(), [500, 500, 0, 50, 0]);
     assert_eq!(generator.next(), None);
 }
 

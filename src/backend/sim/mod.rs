@@ -54,6 +54,7 @@ impl SimDevice {
             device_depth: Some(spec.parallelism),
             trim: Ok(()),
             flush: Ok(()),
+            probe: Ok(()),
             in_use: Vec::new(),
             own_scratch: true,
         };

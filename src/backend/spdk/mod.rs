@@ -125,6 +125,9 @@ impl SpdkDevice {
                 .then_some(())
                 .ok_or_else(no_trim),
             flush: Ok(()),
+            probe: Err(
+                "the spdk backend sends none; use rw: probe-read, or backend: uring-cmd".to_owned(),
+            ),
             in_use: Vec::new(),
             own_scratch: false,
         };

@@ -42,7 +42,7 @@ struct State {
     writes: bool,
     /// Taken, but not yet sent: beyond the device's depth.
     held: VecDeque<(u32, Io)>,
-    /// Taken, and to be refused at the next poll: writes on a queue opened without.
+    /// Taken, and to be refused at the next poll: writes on a queue opened without, and probes.
     refused: VecDeque<u32>,
     gone: Option<Status>,
     /// An I/O failed in this poll: look whether the namespace is still there.
@@ -104,7 +104,7 @@ impl State {
     /// Sends an I/O, or keeps it for later.
     #[inline]
     fn take(&mut self, lane: &mut Lane<'_>, slot: u32, io: Io) {
-        if !self.writes && io.op != Op::Read {
+        if io.op == Op::Probe || (!self.writes && io.op != Op::Read) {
             self.refused.push_back(slot);
         } else if lane.in_flight() >= self.depth || !self.held.is_empty() {
             self.held.push_back((slot, io));
@@ -132,7 +132,8 @@ impl State {
         let (command, payload) = match io.op {
             Op::Read => self.transfer(self.read, io, false),
             Op::Write => self.transfer(self.write, io, true),
-            Op::Flush => (Command::flush(self.nsid), Payload::None),
+            // Probes never come here, see `take`.
+            Op::Flush | Op::Probe => (Command::flush(self.nsid), Payload::None),
             Op::Trim => {
                 let range = dsm_range(io.lba, io.blocks);
                 lane.extra(slot)[..DSM_RANGE_BYTES].copy_from_slice(&range);

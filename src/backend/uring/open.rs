@@ -12,6 +12,9 @@ use std::path::Path;
 /// Logical block of a file where the kernel does not say (before 6.1): no file system asks for more.
 const UNKNOWN_ALIGN_BYTES: u32 = 4096;
 
+/// The block layer carries no command without media.
+const NO_PROBE: &str = "the block layer has no command without media; use rw: probe-read, or the backend for its kind (uring-cmd for NVMe, sg for SCSI)";
+
 /// An opened path.
 pub(super) struct Opened {
     pub(super) file: File,
@@ -89,6 +92,7 @@ fn block_device(
         device_depth: queue.device_depth_count(),
         trim,
         flush: Ok(()),
+        probe: Err(NO_PROBE.to_owned()),
         in_use: Vec::new(),
         own_scratch: false,
         model: queue.model,
@@ -130,6 +134,7 @@ fn regular_file(path: String, file: File) -> Result<Opened, BackendError> {
         device_depth: None,
         trim: Err("a file is not trimmed: holes would be punched into it".to_owned()),
         flush: Ok(()),
+        probe: Err(NO_PROBE.to_owned()),
         in_use: Vec::new(),
         own_scratch: false,
         path,

@@ -48,6 +48,9 @@ impl Rules {
     /// without writes, EOPNOTSUPP for a trim where there is none, EINVAL for more than a slot holds.
     #[inline]
     fn request(self, io: Io) -> Result<Request, Errno> {
+        if io.op == Op::Probe {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
         if io.op != Op::Read && !self.writes {
             return Err(Errno(libc::EPERM));
         }
@@ -71,7 +74,7 @@ impl Rules {
                 offset_bytes,
                 length_bytes: length,
             }),
-            Op::Trim => Err(Errno(libc::EOPNOTSUPP)),
+            Op::Trim | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
             Op::Flush => Ok(Request::Datasync),
         }
     }

@@ -3,6 +3,7 @@
 use super::super::figures::{self as show, GB_BYTES, NOT_AVAILABLE};
 use super::super::printable;
 use super::layout::{Columns, Page, Row, Tone};
+use super::path;
 use crate::record::{
     DeviceUse, ErrorTally, ReactorUse, SlowIo, StampMode, Step, StreamUse, Warning,
 };
@@ -32,7 +33,7 @@ pub fn setting(step: &Step) -> Vec<Row> {
     if !backend.features.is_empty() {
         rows.push(Row::new("", printable(&backend.features.join(", "))));
     }
-    rows.extend(path(step));
+    rows.extend(path::rows(step));
     let mut window = show::seconds(step.window_s);
     if step.ramp_s > 0.0 {
         window += &format!(" after a ramp of {}", show::seconds(step.ramp_s));
@@ -68,31 +69,6 @@ fn device_rows(device: &DeviceUse) -> Vec<Row> {
     if !device.in_use.is_empty() {
         let text = format!("in use by: {}", device.in_use.join(", "));
         rows.push(Row::toned("", printable(&text), Tone::Caution));
-    }
-    rows
-}
-
-fn path(step: &Step) -> Vec<Row> {
-    let mut rows = Vec::new();
-    if !step.path.is_empty() {
-        let hops = step.path.iter().map(|hop| {
-            let link = hop.link.as_deref().unwrap_or("link not seen");
-            format!("{} {} ({link})", hop.kind, hop.name)
-        });
-        let text = hops.collect::<Vec<_>>().join(" > ");
-        rows.push(Row::new("path", printable(&text)));
-    }
-    let ceilings = [
-        ("read", step.ceilings.read_bytes_per_s),
-        ("write", step.ceilings.write_bytes_per_s),
-    ];
-    let known: Vec<_> = ceilings
-        .iter()
-        .filter_map(|(name, rate)| rate.map(|rate| (name, rate)))
-        .map(|(name, rate)| format!("{name} {} GB/s", show::rate(rate, GB_BYTES)))
-        .collect();
-    if !known.is_empty() {
-        rows.push(Row::new("ceiling", known.join(", ")));
     }
     rows
 }
@@ -242,12 +218,7 @@ pub fn findings(step: &Step) -> Vec<Row> {
         rows.push(Row::new("gaps", text));
     }
     rows.extend(warnings(&step.warnings));
-    let verdict = &step.verdict;
-    let text = match verdict.why.as_str() {
-        "" => verdict.kind.clone(),
-        why => format!("{}: {why}", verdict.kind),
-    };
-    rows.push(Row::toned("verdict", printable(&text), Tone::Heading));
+    rows.extend(path::verdict(step));
     rows
 }
 

@@ -52,8 +52,8 @@ fn columns_of(name: &str, direction: Option<&Direction>) -> Vec<(String, Vec<Str
         show::rate(direction.bytes_per_s, GB_BYTES),
         show::rate(direction.bytes_per_s, GIB_BYTES),
     ];
-    if name == "flush" {
-        // A flush moves no bytes.
+    if matches!(name, "flush" | "probe") {
+        // They move no bytes.
         rates[1..].fill(String::new());
     }
     let service = [rates, cells(&direction.latency_ns)].concat();

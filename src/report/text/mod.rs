@@ -3,6 +3,7 @@
 mod details;
 mod figures;
 mod layout;
+mod path;
 
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};

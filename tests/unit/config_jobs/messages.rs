@@ -158,7 +158,7 @@ const BAD_VALUES: &[(&str, &str)] = &[
     ),
     (
         "rw: reed",
-        "rw: `reed` is not known; allowed: read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim",
+        "rw: `reed` is not known; allowed: read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, probe, probe-read",
     ),
     (
         "runtime: 10",
@@ -236,14 +236,14 @@ fn keys_without_effect_are_refused_with_the_reason() {
         (
             "rw: read, percentage_random: 50",
             "percentage_random",
-            "is sequential",
+            "is not random",
         ),
         (
             "rw: write, random_distribution: 'zipf:1.2'",
             "random_distribution",
-            "is sequential",
+            "is not random",
         ),
-        ("rw: read, blockalign: 4k", "blockalign", "is sequential"),
+        ("rw: read, blockalign: 4k", "blockalign", "is not random"),
         ("rw: randread, fsync: 1", "fsync", "writes nothing"),
         ("rw: randread, data: zero", "data", "writes nothing"),
         ("rw: trim, data: zero", "data", "writes nothing"),
@@ -362,6 +362,11 @@ fn what_a_device_cannot_do_is_refused_by_its_name() {
     let mut plain = disk();
     plain.trim = Err("the driver has no discard".to_owned());
     plain.flush = Err("opened without".to_owned());
+    plain.probe = Err("no such command".to_owned());
+    assert_eq!(
+        unfit("rw: probe", plain.clone()),
+        "job.yaml:2: rw: disk: it cannot probe: no such command (column 11)"
+    );
     assert_eq!(
         unfit("rw: randtrim", plain.clone()),
         "job.yaml:2: rw: disk: it cannot trim: the driver has no discard (column 11)"

@@ -21,6 +21,7 @@ pub fn device(path: &str, block_bytes: u32, capacity_bytes: u64) -> DeviceFacts 
         device_depth: None,
         trim: Ok(()),
         flush: Ok(()),
+        probe: Ok(()),
         in_use: Vec::new(),
         own_scratch: false,
     }
