@@ -2,7 +2,8 @@
 //! estimated at a pace that is told along with it.
 
 use super::echo::bytes_of;
-use super::plan::{Plan, StepPlan};
+use super::plan::{PlannedDevice, StepPlan};
+use super::rounds::Rounds;
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::units::Nanos;
 use crate::workload::{Access, Arrival, OpMix, StreamSpec};
@@ -56,13 +57,17 @@ pub struct Estimate {
     pub pace: Pace,
 }
 
-/// Estimates a plan for these devices.
+/// Estimates the steps of a plan for these devices.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn estimate(plan: &Plan, facts: &[DeviceFacts]) -> Estimate {
-    let pace = Pace::of(facts);
+pub fn estimate(
+    steps: &[StepPlan],
+    rounds: Option<&Rounds>,
+    devices: &[PlannedDevice],
+    pace: Pace,
+) -> Estimate {
     let mut all = Estimate {
-        steps_s: Vec::with_capacity(plan.steps.len()),
+        steps_s: Vec::with_capacity(steps.len()),
         least_s: 0.0,
         most_s: 0.0,
         least_written_bytes: 0.0,
@@ -70,12 +75,12 @@ pub fn estimate(plan: &Plan, facts: &[DeviceFacts]) -> Estimate {
         is_exact: true,
         pace,
     };
-    let (least, most) = plan.rounds.as_ref().map_or((1.0, 1.0), |rounds| {
+    let (least, most) = rounds.map_or((1.0, 1.0), |rounds| {
         let window_count = rounds.window_count.min(rounds.most_count);
         (window_count as f64, rounds.most_count as f64)
     });
-    for step in &plan.steps {
-        let one = of_step(plan, step, pace);
+    for step in steps {
+        let one = of_step(devices, step, pace);
         let (least, most) = if step.origin.is_precondition {
             (1.0, 1.0)
         } else {
@@ -98,12 +103,12 @@ struct OfStep {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn of_step(plan: &Plan, step: &StepPlan, pace: Pace) -> OfStep {
+fn of_step(devices: &[PlannedDevice], step: &StepPlan, pace: Pace) -> OfStep {
     let limits = &step.limits;
     let streams: Vec<OfStream> = step
         .streams
         .iter()
-        .map(|stream| of_stream(plan, step, stream, pace))
+        .map(|stream| of_stream(devices, step, stream, pace))
         .collect();
     // Streams share the pace; a step without a time ends with the slowest of its amounts.
     let demand_s: f64 = streams
@@ -148,8 +153,13 @@ struct OfStream {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn of_stream(plan: &Plan, step: &StepPlan, stream: &StreamSpec, pace: Pace) -> OfStream {
-    let block = plan.devices[stream.device_index as usize].logical_block;
+fn of_stream(
+    devices: &[PlannedDevice],
+    step: &StepPlan,
+    stream: &StreamSpec,
+    pace: Pace,
+) -> OfStream {
+    let block = devices[stream.device_index as usize].logical_block;
     let sizes = stream.sizes.iter();
     let mean_bytes: f64 = sizes
         .map(|size| bytes_of(block, u64::from(size.blocks)) as f64 * size.share_pct / 100.0)
@@ -181,9 +191,17 @@ fn of_stream(plan: &Plan, step: &StepPlan, stream: &StreamSpec, pace: Pace) -> O
         write_share: match stream.ops {
             OpMix::Write => 1.0,
             OpMix::ReadWrite { read_pct } => 1.0 - read_pct / 100.0,
-            OpMix::Read | OpMix::Trim => 0.0,
+            OpMix::Read | OpMix::Trim | OpMix::Probe | OpMix::ProbeRead => 0.0,
         },
         is_rated,
+    }
+}
+
+impl Estimate {
+    /// The time it takes, in words.
+    #[must_use]
+    pub fn times(&self) -> String {
+        range(&time_text(self.least_s), &time_text(self.most_s))
     }
 }
 
@@ -191,8 +209,7 @@ fn of_stream(plan: &Plan, step: &StepPlan, stream: &StreamSpec, pace: Pace) -> O
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = if self.is_exact { "" } else { "about " };
-        let times = range(&time_text(self.least_s), &time_text(self.most_s));
-        write!(f, "{about}{times}; ")?;
+        write!(f, "{about}{}; ", self.times())?;
         if self.most_written_bytes > 0.0 {
             let bytes = range(
                 &bytes_text(self.least_written_bytes),

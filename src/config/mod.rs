@@ -35,7 +35,7 @@ pub use batch::{batch_from_text, sweep_from_texts};
 pub use echo::describe;
 pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};
-pub use estimate::{Estimate, Pace, estimate};
+pub use estimate::{Estimate, Pace};
 pub use key::{JOB_KEYS, Key, PRECONDITION_KEYS, STEP_KEYS, STREAM_KEYS};
 pub use place::{At, Place, Word};
 pub use plan::{Choices, LeftOut, Limits, Origin, Plan, PlannedDevice, StampChoice, StepPlan};

@@ -27,6 +27,25 @@ pub struct Plan {
     pub rounds: Option<Rounds>,
     /// Figures of the whole.
     pub derive: Vec<Derive>,
+    /// How long it takes and how much it writes.
+    pub estimate: super::Estimate,
+}
+
+impl Plan {
+    /// About how long each step takes that is run, in seconds: with rounds, those of all of them.
+    #[must_use]
+    pub fn all_steps_s(&self) -> Vec<f64> {
+        let most = self.rounds.as_ref().map_or(1, |rounds| rounds.most_count);
+        let mut all = Vec::new();
+        for round in 0..most {
+            for (step, step_s) in self.steps.iter().zip(&self.estimate.steps_s) {
+                if round == 0 || !step.origin.is_precondition {
+                    all.push(*step_s);
+                }
+            }
+        }
+        all
+    }
 }
 
 /// A step that is not run.

@@ -4,6 +4,7 @@ use super::batch::batch_of;
 use super::choose::{choose, tracked};
 use super::echo::summary;
 use super::error::ConfigError;
+use super::estimate::{Pace, estimate};
 use super::fit::{Fitted, add_note, fit};
 use super::intent::{StepIntent, StreamIntent, Total};
 use super::place::{At, Given, Place};
@@ -56,16 +57,19 @@ pub fn plan_chosen(
     if job.quick.is_some() {
         chosen.notes.push(quick_note(job));
     }
+    let devices: Vec<PlannedDevice> = targets.iter().map(planned_device).collect();
+    let estimate = estimate(&chosen.steps, rounds.as_ref(), &devices, Pace::of(facts));
     Ok(Plan {
         name: intent.name,
         seed,
-        devices: targets.iter().map(planned_device).collect(),
+        devices,
         steps: chosen.steps,
         notes: chosen.notes,
         about: job.about.as_ref().map(|word| word.text.clone()),
         left_out: chosen.left_out,
         rounds,
         derive: intent.derive,
+        estimate,
     })
 }
 

@@ -14,16 +14,22 @@ pub enum Figure {
     P99Ns,
     /// Largest latency of any direction, nanoseconds.
     MaxNs,
+    /// Mean latency of reads, nanoseconds.
+    ReadMeanNs,
+    /// 99th percentile of reads, nanoseconds.
+    ReadP99Ns,
 }
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Iops,
         Self::BytesPerS,
         Self::MeanNs,
         Self::P99Ns,
         Self::MaxNs,
+        Self::ReadMeanNs,
+        Self::ReadP99Ns,
     ];
 
     /// The name in job files.
@@ -35,6 +41,8 @@ impl Figure {
             Self::MeanNs => "mean_ns",
             Self::P99Ns => "p99_ns",
             Self::MaxNs => "max_ns",
+            Self::ReadMeanNs => "read_mean_ns",
+            Self::ReadP99Ns => "read_p99_ns",
         }
     }
 
@@ -44,7 +52,7 @@ impl Figure {
         match self {
             Self::Iops => "iops",
             Self::BytesPerS => "bytes_per_s",
-            Self::MeanNs | Self::P99Ns | Self::MaxNs => "ns",
+            Self::MeanNs | Self::P99Ns | Self::MaxNs | Self::ReadMeanNs | Self::ReadP99Ns => "ns",
         }
     }
 }

@@ -152,7 +152,7 @@ fn optional(value: Option<u64>) -> String {
 
 /// A text field. Spreadsheets run what begins with `=`, `+`, `-` or `@`: an apostrophe in front keeps it
 /// text. Quoted where RFC 4180 asks for it.
-fn words(text: &str) -> String {
+pub(super) fn words(text: &str) -> String {
     let mut text = printable(text);
     if text.trim_start().starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');

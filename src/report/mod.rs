@@ -5,9 +5,13 @@ mod directions;
 pub mod figures;
 mod json;
 mod printable;
+mod series;
+mod steps;
 mod text;
 
 pub use printable::{html_escaped, printable};
+pub use series::series_lines;
+pub use steps::steps_table;
 
 use crate::record::Record;
 

@@ -13,6 +13,7 @@ mod cost;
 mod doubts;
 mod environment;
 mod error;
+mod idle;
 mod leave;
 mod mix;
 mod observer;

@@ -11,4 +11,5 @@ mod signals;
 mod sim;
 #[path = "../shared/skipped.rs"]
 mod skipped;
+mod suites;
 mod traps;

@@ -4,6 +4,7 @@ mod details;
 mod figures;
 mod layout;
 mod path;
+mod whole;
 
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};
@@ -20,20 +21,19 @@ pub fn render(record: &Record, style: &Style) -> String {
         }
         page.gap();
     }
-    for (index, step) in record.steps.iter().enumerate() {
+    if let Some(about) = &record.about {
+        page.paragraph(&printable(about), Tone::Heading);
         page.gap();
-        step_heading(&mut page, record, index);
-        if step.error.is_some() && step.error != record.error {
-            step_error(&mut page, step);
-        }
-        page.paragraph(&printable(&step.summary), Tone::Plain);
-        page.rows(&details::setting(step));
+    }
+    if record.steps.len() > whole::PAGES_MOST_COUNT {
+        whole::table_of_steps(&mut page, record);
+    } else {
+        pages(&mut page, record);
+    }
+    let rows = whole::rows(record);
+    if !rows.is_empty() {
         page.gap();
-        figures::render(&mut page, step);
-        page.gap();
-        page.rows(&details::trust(step));
-        details::streams(&mut page, step);
-        page.rows(&details::findings(step));
+        page.rows(&rows);
     }
     if !record.warnings.is_empty() {
         page.gap();
@@ -42,6 +42,25 @@ pub fn render(record: &Record, style: &Style) -> String {
     page.gap();
     page.paragraph(&provenance(record), Tone::Quiet);
     page.finish()
+}
+
+/// A page for each step.
+fn pages(page: &mut Page, record: &Record) {
+    for (index, step) in record.steps.iter().enumerate() {
+        page.gap();
+        step_heading(page, record, index);
+        if step.error.is_some() && step.error != record.error {
+            step_error(page, step);
+        }
+        page.paragraph(&printable(&step.summary), Tone::Plain);
+        page.rows(&details::setting(step));
+        page.gap();
+        figures::render(page, step);
+        page.gap();
+        page.rows(&details::trust(step));
+        details::streams(page, step);
+        page.rows(&details::findings(step));
+    }
 }
 
 fn headline(status: Outcome, what: Option<&str>) -> String {

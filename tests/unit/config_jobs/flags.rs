@@ -15,6 +15,12 @@ const TOOL_FLAGS: &[&str] = &[
     "allow-write",
     "overwrite",
     "strict",
+    "set",
+    "only",
+    "read-only",
+    "quick",
+    "resume",
+    "output-dir",
     "prepare",
     "help",
 ];

@@ -1,7 +1,7 @@
 //! Sweeps, repetitions, includes, variables, settings, preconditioning, and what is left out by name.
 
 use super::support::{device, disk, disk_4kn, plan_on};
-use lanemark::config::{Choices, ConfigError, Job, Loader, Plan, estimate, plan, plan_chosen};
+use lanemark::config::{Choices, ConfigError, Job, Loader, Plan, plan, plan_chosen};
 use lanemark::units::Nanos;
 use lanemark::workload::OpMix;
 use std::path::Path;
@@ -371,7 +371,7 @@ steps: [{ name: read, rw: randread }]
     );
     assert_eq!(plan.steps[0].limits.runtime, None);
     assert!(plan.steps[0].writes(), "so that it needs consent");
-    let estimate = estimate(&plan, &[disk()]);
+    let estimate = plan.estimate.clone();
     assert!((estimate.most_written_bytes - 2.0 * (1_u64 << 40) as f64).abs() < 1.0);
     // A first look does without.
     let mut job = Job::from_yaml(yaml, "job.yaml").unwrap();
@@ -391,7 +391,7 @@ steps:
   - { name: b, rw: randrw, rwmixread: 75, bs: 4k, rate_iops: 1000, iodepth: 8 }
 ";
     let plan = plan_on(yaml, &[disk()]).unwrap();
-    let estimate = estimate(&plan, &[disk()]);
+    let estimate = plan.estimate.clone();
     assert_eq!(estimate.steps_s, [15.0, 15.0]);
     assert!(estimate.is_exact);
     let wanted = 1000.0 * 4096.0 * 12.0 * 0.25;
@@ -402,7 +402,7 @@ steps:
     assert_eq!(estimate.to_string(), "30 s; writes 12 MB");
     let rounds = "steady: { rounds: 25 }\nsteps: [{ name: a, rw: randwrite, runtime: 60s, ramp_time: 0s }]\n";
     let plan = plan_on(rounds, &[disk()]).unwrap();
-    let estimate = lanemark::config::estimate(&plan, &[disk()]);
+    let estimate = plan.estimate.clone();
     assert_eq!((estimate.least_s, estimate.most_s), (300.0, 1500.0));
     assert!(
         !estimate.is_exact,
