@@ -14,6 +14,7 @@
 //! | 0 | `units`, `errno` |
 
 pub mod backend;
+pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod config;

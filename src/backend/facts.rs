@@ -39,6 +39,8 @@ impl DeviceKind {
 pub struct DeviceFacts {
     /// As the user named it.
     pub path: String,
+    /// The block node through which the kernel shows the same content, where `path` is another node of it.
+    pub block_path: Option<String>,
     /// What kind of thing.
     pub kind: DeviceKind,
     /// World-wide identity.
@@ -59,6 +61,9 @@ pub struct DeviceFacts {
     pub rotational: Option<bool>,
     /// Largest single I/O; larger ones are split below us or refused by the backend.
     pub max_io: Option<Bytes>,
+    /// Largest single read or write that can be sent: what is larger is refused. `None` where larger ones are
+    /// split below us.
+    pub max_command: Option<Bytes>,
     /// Most commands the device (or its queue) holds at once.
     pub device_depth: Option<u32>,
     /// Whether trim can be sent, or why not.
@@ -74,6 +79,15 @@ pub struct DeviceFacts {
 }
 
 impl DeviceFacts {
+    /// Where the kernel shows its content as a file: to look at it, or to fill it.
+    #[must_use]
+    pub fn content_path(&self) -> Option<&str> {
+        match self.kind {
+            DeviceKind::Block | DeviceKind::File => Some(&self.path),
+            _ => self.block_path.as_deref(),
+        }
+    }
+
     /// Capacity in whole logical blocks.
     #[must_use]
     pub const fn blocks(&self) -> Blocks {

@@ -3,13 +3,17 @@
 //! A [`Device`] is opened once by the session and shared; every reactor thread opens its own [`Queue`]
 //! from it. The reactor's hot loop is generic over `Queue`, so that nothing in it is dynamic.
 
+pub mod burn;
 #[doc(hidden)]
 pub mod contract;
 mod facts;
 mod null;
+mod ring_queue;
+pub mod sg;
 pub mod sim;
 pub mod spdk;
 pub mod uring;
+pub mod uring_cmd;
 
 pub use facts::{DeviceFacts, DeviceKind};
 pub use null::{NullDevice, NullQueue};
@@ -126,6 +130,11 @@ pub trait Device {
 
     /// How commands will reach it, for the record: `registered buffers`, `polled: no, …`.
     fn features(&self) -> Vec<String>;
+
+    /// Doubts that only the device can raise, about what its queues did since the first of a step was opened.
+    fn warnings(&self) -> Vec<crate::record::Warning> {
+        Vec::new()
+    }
 
     /// Opens a queue on the calling thread.
     ///

@@ -32,6 +32,8 @@ impl NullDevice {
                 physical_block: None,
                 rotational: None,
                 max_io: None,
+                max_command: None,
+                block_path: None,
                 device_depth: None,
                 trim: Ok(()),
                 flush: Ok(()),

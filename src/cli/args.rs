@@ -2,9 +2,13 @@
 //! the code that reads job files, so that messages agree.
 
 use super::calibrate::CalibrateArgs;
+use super::claim::{ClaimArgs, ReleaseArgs};
+use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
+use super::lanes::LanesArgs;
 use super::listing::ListFormat;
 use super::progress::Mode;
+use super::report::ReportArgs;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -39,8 +43,15 @@ pub enum Verb {
     Suite(SuiteVerb),
     /// Print the JSON Schema of records
     Schema,
-    /// List block devices: model, serial, size, blocks, and what uses them
+    /// Hold two devices, two backends or saved records against each other
+    ///
+    /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
+    /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
+    Compare(Box<CompareArgs>),
+    /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
+        /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number
+        device: Option<String>,
         /// What stdout holds
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
@@ -53,6 +64,14 @@ pub enum Verb {
     },
     /// Measure what the tool itself costs on this machine, stage by stage
     Calibrate(CalibrateArgs),
+    /// Show the way to devices hop by hop and what it lets through; measure what limits them
+    Lanes(LanesArgs),
+    /// Take NVMe controllers from the kernel, for SPDK
+    Claim(ClaimArgs),
+    /// Give claimed controllers back to the driver they came from
+    Release(ReleaseArgs),
+    /// Make a page of saved records: one HTML file, nothing fetched
+    Report(ReportArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -171,6 +190,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
     pub overwrite: Vec<String>,
 
+    /// Claim the NVMe devices of the job for SPDK, and give them back at the end of the run
+    #[arg(long, help_heading = "Safety")]
+    pub claim: bool,
+
     /// Refuse where a warning would do, such as reads of never-written blocks
     #[arg(long, help_heading = "Safety")]
     pub strict: bool,
@@ -200,7 +223,7 @@ fn is_folder(path: &Path) -> bool {
 }
 
 /// A parser for an enum whose values have names.
-fn names<T: Copy + Send + Sync + 'static>(
+pub(super) fn names<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {

@@ -3,18 +3,25 @@
 pub mod args;
 pub mod calibrate;
 pub mod check;
+pub mod claim;
+mod claimed;
+pub mod compare;
 pub mod completions;
+mod device_details;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
 mod job_flags;
+pub mod lanes;
 pub mod listing;
 pub mod output;
 pub mod progress;
 mod progress_line;
 mod quick;
+pub mod report;
 mod resume;
 pub mod run;
+mod saved;
 mod schema;
 mod signals;
 mod suites;
@@ -27,8 +34,9 @@ pub use job_flags::{JobFlags, job_from_flags};
 use crate::record::Failure;
 use crate::report::Format;
 use crate::sys::standin;
-use crate::sysfs::{Sysfs, SysfsError};
+use crate::sysfs::Sysfs;
 use clap::CommandFactory;
+use devices::DevicesError;
 use exit::Exit;
 use listing::ListFormat;
 use std::ffi::OsString;
@@ -63,6 +71,7 @@ fn with_words(mut verb: Verb, args: &[OsString]) -> Verb {
 fn verb(what: Verb) -> Exit {
     match what {
         // A device that never answers must not hold the command line: the work is done in a child.
+        Verb::Run(args) if args.claim => claimed::run(&args),
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
@@ -71,7 +80,14 @@ fn verb(what: Verb) -> Exit {
         Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
         Verb::Suite(SuiteVerb::Run(args)) => verb(Verb::Run(args)),
         Verb::Schema => handed_over(output::to_stdout(&schema::text())),
-        Verb::Devices { format } => listed(format, devices::devices(&Sysfs::host(), format)),
+        Verb::Devices { device, format } => {
+            let list = devices::devices(&Sysfs::host(), format, device.as_deref());
+            listed(format, list)
+        }
+        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {
             let work = || {
@@ -81,6 +97,17 @@ fn verb(what: Verb) -> Exit {
             standin::run(work)
                 .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
         }
+        Verb::Lanes(args) => {
+            let work = || {
+                standin::release_signals();
+                lanes::run(&args).code()
+            };
+            standin::run(work)
+                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
+        }
+        Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
+        Verb::Release(args) => claim::release(&args, &Sysfs::host()),
+        Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
             Cli::command(),
@@ -90,10 +117,19 @@ fn verb(what: Verb) -> Exit {
 }
 
 /// A list on stdout, or why there is none: on stderr, and in JSON where that was asked for.
-fn listed(format: ListFormat, list: Result<String, SysfsError>) -> Exit {
+fn listed(format: ListFormat, list: Result<String, DevicesError>) -> Exit {
     match list {
         Ok(text) => handed_over(output::to_stdout(&text)),
-        Err(error) => {
+        Err(DevicesError::Unknown(name)) => {
+            let failure = Failure {
+                kind: "no-device".to_owned(),
+                text: DevicesError::Unknown(name).to_string(),
+                next_step: "lanemark devices lists what is here".to_owned(),
+                exit_code: Exit::Usage.code(),
+            };
+            run::refuse(None, format.into(), &Sysfs::host(), failure)
+        }
+        Err(error @ DevicesError::Sysfs(_)) => {
             let failure = Failure {
                 kind: "sysfs".to_owned(),
                 text: error.to_string(),

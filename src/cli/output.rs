@@ -322,6 +322,7 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
     };
     Record {
         schema_version: SCHEMA_VERSION,
+        command: command_line(),
         status,
         error: Some(failure),
         tool,
@@ -336,6 +337,14 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
         steady: None,
         warnings: Vec::new(),
     }
+}
+
+/// The command line of this process, for records.
+#[must_use]
+pub fn command_line() -> Vec<String> {
+    std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Tells an error on stderr: what happened, and what to do. Nobody may be listening: that is no error.

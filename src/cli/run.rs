@@ -136,16 +136,40 @@ fn keeper(
 
 /// Runs the verb; the exit code.
 pub fn run(args: &RunArgs) -> Exit {
+    run_job(args, None)
+}
+
+/// The job of a command line, its flags included, not yet judged.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn load(args: &RunArgs) -> Result<Job, Failure> {
+    resume::resumed(args)
+        .and_then(|(args, _)| loaded(&args))
+        .map_err(|error| error.failure())
+}
+
+fn loaded(args: &RunArgs) -> Result<Job, RunError> {
+    let mut file = match &args.job {
+        Some(path) => Some(suites::load(args, path)?),
+        None => quick::job(args)?,
+    };
+    if args.quick {
+        let job = file.get_or_insert_with(Job::of_flags);
+        job.quick = Some(QUICK_WINDOW);
+    }
+    Ok(job_from_flags(args, file)?)
+}
+
+/// Runs a job that [`load`] has given already, or that of the command line; the exit code.
+pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
     match resume::resumed(args) {
-        Ok((args, resumed)) => run_all(&args, resumed.as_ref()),
-        Err(error) => {
-            let failure = RunError::from(error).failure();
-            refuse(None, args.format, &Sysfs::host(), failure)
-        }
+        Ok((args, resumed)) => run_all(&args, job, resumed.as_ref()),
+        Err(error) => refuse(None, args.format, &Sysfs::host(), error.failure()),
     }
 }
 
-fn run_all(args: &RunArgs, resumed: Option<&RunMark>) -> Exit {
+fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit {
     let sysfs = Sysfs::host();
     let output = match Output::open(args.output_file()) {
         Ok(output) => output,
@@ -155,7 +179,7 @@ fn run_all(args: &RunArgs, resumed: Option<&RunMark>) -> Exit {
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
         .map_err(RunError::from)
-        .and_then(|()| judged_job(args, &output, &sysfs));
+        .and_then(|()| judged_job(args, job, &output, &sysfs));
     let job = match job {
         Ok(job) => job,
         // Not known yet whether it is what is measured: nothing is written there, not even to say so.
@@ -224,19 +248,19 @@ enum Done {
 }
 
 /// The job, once it is known that the result goes into nothing that it reads or measures.
-fn judged_job(args: &RunArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, RunError> {
+fn judged_job(
+    args: &RunArgs,
+    job: Option<Job>,
+    output: &Output,
+    sysfs: &Sysfs,
+) -> Result<Job, RunError> {
     if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
         return Err(RunError::OutputIsJob(path.display().to_string()));
     }
-    let mut file = match &args.job {
-        Some(path) => Some(suites::load(args, path)?),
-        None => quick::job(args)?,
+    let job = match job {
+        Some(job) => job,
+        None => loaded(args)?,
     };
-    if args.quick {
-        let job = file.get_or_insert_with(Job::of_flags);
-        job.quick = Some(QUICK_WINDOW);
-    }
-    let job = job_from_flags(args, file)?;
     let names = job.device_names()?;
     if names.is_empty() {
         return Err(RunError::NoDevice);
@@ -320,6 +344,7 @@ fn measure(
     };
     let failure_of = |error: &SuiteError| failure_of_suite(error);
     let mut record = suite.run(observer, &failure_of)?;
+    record.command = output::command_line();
     record.suite = args.suite.clone().map(|name| SuiteUse {
         name,
         is_quick: args.quick,
@@ -342,7 +367,7 @@ fn consent(args: &RunArgs) -> Result<Consent, RunError> {
 }
 
 /// A seed that differs from run to run; it is in the record.
-fn fresh_seed() -> u64 {
+pub(super) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()
@@ -355,7 +380,7 @@ fn show_plan(plan: &Plan, output: Output, format: Format) -> Exit {
         Format::Json => {
             format!("{:#}\n", plan_json(plan))
         }
-        Format::Text | Format::Csv => describe(plan),
+        Format::Text | Format::Csv | Format::Html => describe(plan),
     };
     plan.notes
         .iter()

@@ -56,6 +56,7 @@ pub(super) fn fit(
             ),
         ));
     }
+    fits_a_command(largest, stream, target)?;
     note_split(largest, stream, target, notes);
     Ok(Fitted {
         sizes,
@@ -254,9 +255,34 @@ fn region_blocks(
     }
 }
 
+/// Where nothing below us splits, what is larger than a command cannot be sent.
+fn fits_a_command(
+    largest: u32,
+    stream: &StreamIntent,
+    target: &Target<'_>,
+) -> Result<(), ConfigError> {
+    let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
+    match (bytes, target.facts.max_command) {
+        (Some(bytes), Some(most)) if bytes > most && stream.ops != OpMix::Trim => Err(target.unfit(
+            &stream.sizes.shares.place,
+            format!(
+                "requests of {bytes} are larger than one command can be, which is {most} here; allowed: up to {most}"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The block layer splits what is larger than the queue's limit: the latency is that of all the parts.
 fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &mut Vec<Warning>) {
-    let splits = matches!(target.facts.kind, DeviceKind::Block | DeviceKind::File);
+    let splits = matches!(
+        target.facts.kind,
+        DeviceKind::Block | DeviceKind::File | DeviceKind::Scsi
+    );
+    let who = match target.facts.kind {
+        DeviceKind::Scsi => "they are sent as several commands",
+        _ => "the kernel splits them",
+    };
     let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
     if let (true, Some(bytes), Some(max_io)) = (splits, bytes, target.facts.max_io)
         && bytes > max_io
@@ -267,7 +293,7 @@ fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &
             Warning {
                 kind: "io-split".to_owned(),
                 text: format!(
-                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): the kernel splits them, and a latency is that of all parts",
+                    "{}: requests of {bytes} are larger than the device takes at once ({max_io}): {who}, and a latency is that of all parts",
                     target.facts.path
                 ),
                 next_step: format!("use a block size of at most {max_io} to see single commands"),

@@ -96,6 +96,8 @@ impl Suite<'_> {
         let session = self.session;
         Record {
             schema_version: SCHEMA_VERSION,
+            // Known above.
+            command: Vec::new(),
             status: Outcome::Finished,
             error: None,
             tool: tool(session.tool_cost_ns),

@@ -5,6 +5,7 @@
 mod comparison;
 mod environment;
 mod figures;
+mod lanes;
 mod path;
 mod schema;
 mod step;
@@ -18,6 +19,7 @@ pub use comparison::{
 };
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
+pub use lanes::{LaneBurn, LaneDevice, LaneMeasurement, LanePoint, LanesReport, SharedLink};
 pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,
@@ -83,6 +85,9 @@ pub struct Warning {
 pub struct Record {
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
+    /// The command line that made it, the program's name first; empty in records of older versions.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// How the whole run ended.
     pub status: Outcome,
     /// Why it did not finish.

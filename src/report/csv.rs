@@ -138,7 +138,7 @@ fn latency(latency: Option<&Latency>) -> Vec<String> {
 }
 
 /// Digits that read back as the same number; empty where it is not finite.
-fn float(value: f64) -> String {
+pub(super) fn float(value: f64) -> String {
     if value.is_finite() {
         value.to_string()
     } else {

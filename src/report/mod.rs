@@ -1,8 +1,10 @@
 //! Records as people and programs read them: one exporter a file, and nothing but records goes in.
 
+mod comparison_csv;
 mod csv;
 mod directions;
 pub mod figures;
+pub mod html;
 mod json;
 mod printable;
 mod series;
@@ -13,7 +15,7 @@ pub use printable::{html_escaped, printable};
 pub use series::series_lines;
 pub use steps::steps_table;
 
-use crate::record::Record;
+use crate::record::{Comparison, Record};
 
 /// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,11 +27,13 @@ pub enum Format {
     Json,
     /// One row for each step and direction.
     Csv,
+    /// A page for a browser.
+    Html,
 }
 
 impl Format {
     /// Every form, in the order of the help text.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Csv];
+    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Csv, Self::Html];
 
     /// The name on the command line.
     #[must_use]
@@ -38,13 +42,14 @@ impl Format {
             Self::Text => "text",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Html => "html",
         }
     }
 }
 
 /// Why a text names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a format: text, json and csv are")]
+#[error("`{0}` is not a format: text, json, csv and html are")]
 pub struct FormatError(pub String);
 
 impl std::str::FromStr for Format {
@@ -81,6 +86,12 @@ impl Default for Style {
     }
 }
 
+/// The report of `lanemark lanes` as text; ends with a line break.
+#[must_use]
+pub fn render_lanes(report: &crate::record::LanesReport, style: &Style) -> String {
+    text::lanes::render(report, style)
+}
+
 /// The report of `record`; ends with a line break. Only [`Format::Text`] looks at `style`.
 #[must_use]
 pub fn render(record: &Record, format: Format, style: &Style) -> String {
@@ -88,5 +99,17 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
         Format::Text => text::render(record, style),
         Format::Json => json::render(record),
         Format::Csv => csv::render(record),
+        Format::Html => html::render(std::slice::from_ref(record), &[]),
+    }
+}
+
+/// The report of a comparison, like [`render`].
+#[must_use]
+pub fn render_comparison(comparison: &Comparison, format: Format, style: &Style) -> String {
+    match format {
+        Format::Text => text::render_comparison(comparison, style),
+        Format::Json => json::render(comparison),
+        Format::Csv => comparison_csv::render(comparison),
+        Format::Html => html::render(&[], std::slice::from_ref(comparison)),
     }
 }

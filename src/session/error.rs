@@ -73,6 +73,14 @@ pub enum SessionError {
         /// The finding, and what to do.
         why: String,
     },
+    /// The name leads to no one device.
+    #[error("{device}: {why}")]
+    Unclear {
+        /// The name.
+        device: String,
+        /// Where it leads, and what to name instead.
+        why: String,
+    },
     /// The scratch file could not be made.
     #[error("cannot make a scratch file in {dir}: {why}")]
     Scratch {
@@ -99,7 +107,7 @@ impl SessionError {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Backend(_) => "device",
+            Self::Backend(_) | Self::Unclear { .. } => "device",
             Self::Sim(_)
             | Self::WrongBackend { .. }
             | Self::SameDevice { .. }

@@ -70,7 +70,7 @@ impl Identity {
         })
     }
 
-    fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
+    pub(super) fn of_scsi(dir: &Path) -> Result<Self, SysfsError> {
         let device = scsi::ScsiDevice::read(dir)?;
         let mut world_wide = vpd::identities(&device.page_83);
         world_wide.extend(device.wwid);
@@ -227,6 +227,29 @@ pub fn resolve(machine: &Machine<'_>, path: &Path) -> Result<Target, IdentityErr
             device(machine, path, node, &named)
         }
     }
+}
+
+/// The device that a whole disk of the machine is. For disks without a node (paths of a multipath head), which
+/// no path leads to.
+///
+/// # Errors
+/// [`SysfsError`] where a fact that identifies it is unreadable or garbled.
+pub fn whole_disk(machine: &Machine<'_>, disk: &BlockDev) -> Result<Device, SysfsError> {
+    let path = machine.node_path(&disk.name);
+    let node = Node {
+        path: path.clone(),
+        kind: disk.dev.map_or(NodeKind::Other, NodeKind::Block),
+    };
+    let identity = Identity::of_disk(disk)?;
+    let disks = same_disks(machine, &identity, Some(disk))?;
+    Ok(Device {
+        asked: path,
+        aliases: aliases(machine, &disks)?,
+        node,
+        part: None,
+        disks,
+        identity,
+    })
 }
 
 fn scsi_device(

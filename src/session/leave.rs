@@ -54,6 +54,10 @@ pub fn permit(
         DeviceKind::Block | DeviceKind::File => {
             Ok(Guard::new(sysfs).check(Path::new(&facts.path), consent, intent)?)
         }
+        // A node of the kernel's beside the block node.
+        DeviceKind::Nvme | DeviceKind::Scsi if facts.block_path.is_some() => {
+            Ok(Guard::new(sysfs).check(Path::new(&facts.path), consent, intent)?)
+        }
         _ => Err(SessionError::Refused {
             device: facts.path.clone(),
             why: "writing through this backend is not guarded yet, and so it is refused".to_owned(),

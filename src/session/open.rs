@@ -1,22 +1,25 @@
 //! From device strings to opened devices. The only match on kinds of backends besides `Session::run`.
 
 use super::SessionError;
-use super::guard::{Guard, Permit, in_use};
-use super::identity::{Identity, Target, resolve};
-use super::machine::Machine;
+use super::auto;
+use super::describe::{describe, same_device};
+use super::guard::{Guard, Permit};
+use super::hold::hold;
+use super::named::{Named, backend_for};
+use super::open_sg;
 use super::scratch::{Scratch, Setup};
+use crate::backend::sg::SgDevice;
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
+use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
 use crate::record::{BackendUse, Warning};
-use crate::spdk::TransportId;
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Devices of one kind, ready to make queues.
@@ -40,6 +43,20 @@ pub enum Opened {
         /// Scratch files, which vanish with this.
         scratch: Vec<Scratch>,
     },
+    /// `uring-cmd`
+    UringCmd {
+        /// The namespaces.
+        devices: Vec<UringCmdDevice>,
+        /// Why this backend.
+        reason: String,
+    },
+    /// `sg`
+    Sg {
+        /// The devices.
+        devices: Vec<SgDevice>,
+        /// Why this backend.
+        reason: String,
+    },
     /// `spdk`
     Spdk {
         /// The namespaces, with their controllers attached.
@@ -47,49 +64,6 @@ pub enum Opened {
         /// Why this backend.
         reason: String,
     },
-}
-
-/// What a device string names.
-enum Named<'a> {
-    Null(&'a str),
-    Sim(&'a str),
-    Scratch(&'a str),
-    Spdk,
-    Path,
-}
-
-impl<'a> Named<'a> {
-    fn of(name: &'a str) -> Self {
-        let after = |word: &str| {
-            let rest = name.strip_prefix(word)?;
-            if rest.is_empty() {
-                Some("")
-            } else {
-                rest.strip_prefix(':')
-            }
-        };
-        if let Some(rest) = after("null") {
-            Self::Null(rest)
-        } else if let Some(rest) = after("sim") {
-            Self::Sim(rest)
-        } else if let Some(rest) = after("scratch") {
-            Self::Scratch(rest)
-        } else if TransportId::looks_like_one(name) {
-            Self::Spdk
-        } else {
-            Self::Path
-        }
-    }
-
-    /// The backends that can drive it, best first.
-    const fn backends(&self) -> &'static [BackendChoice] {
-        match self {
-            Self::Null(_) => &[BackendChoice::Null],
-            Self::Sim(_) => &[BackendChoice::Sim],
-            Self::Spdk => &[BackendChoice::Spdk],
-            Self::Scratch(_) | Self::Path => &[BackendChoice::Uring],
-        }
-    }
 }
 
 impl Opened {
@@ -104,9 +78,15 @@ impl Opened {
         sysfs: &Sysfs,
         setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
+        let mut settled = Vec::new();
+        for name in names {
+            settled.push(auto::settle(name, choice, sysfs)?);
+        }
+        let names: Vec<&str> = settled.iter().map(String::as_str).collect();
+        let names = names.as_slice();
         let mut kinds: Vec<BackendChoice> = Vec::new();
         for name in names {
-            kinds.push(backend_for(name, choice)?);
+            kinds.push(backend_for(name, choice, sysfs)?);
         }
         if let Some(other) = kinds.iter().position(|kind| *kind != kinds[0]) {
             return Err(SessionError::WrongBackend {
@@ -117,8 +97,10 @@ impl Opened {
         }
         named_once(names, sysfs)?;
         match kinds.first() {
-            Some(BackendChoice::Null) => open_null(names),
-            Some(BackendChoice::Sim) => open_sim(names),
+            Some(BackendChoice::Null) => open_null(names, sysfs),
+            Some(BackendChoice::Sim) => open_sim(names, sysfs),
+            Some(BackendChoice::UringCmd) => open_uring_cmd(names, choice, sysfs),
+            Some(BackendChoice::Sg) => open_sg::open(names, choice, sysfs),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
             _ => open_uring(names, choice, sysfs, setup),
         }
@@ -133,6 +115,28 @@ impl Opened {
         permits: &HashMap<String, Permit>,
         sysfs: &Sysfs,
     ) -> Result<Self, SessionError> {
+        if let Self::Sg { devices, .. } = &mut self {
+            open_sg::permit_writes(devices, permits, sysfs)?;
+        }
+        if let Self::UringCmd { devices, .. } = &mut self {
+            for device in devices.iter_mut() {
+                let name = device.facts().path.clone();
+                let Some(permit) = permits.get(&name) else {
+                    continue;
+                };
+                // Held first: what begins to use it after the second look is kept out.
+                let held = hold(permit, sysfs)?;
+                Guard::new(sysfs).again(permit)?;
+                let options = UringCmdOptions {
+                    writes: true,
+                    ..UringCmdOptions::default()
+                };
+                let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
+                *device = writable
+                    .with_facts(|facts| describe(facts, &name, sysfs))
+                    .holding(held);
+            }
+        }
         if let Self::Uring { devices, .. } = &mut self {
             for device in devices
                 .iter_mut()
@@ -148,7 +152,7 @@ impl Opened {
                     ..UringOptions::default()
                 };
                 let writable = UringDevice::open_at(sysfs, permit.path(), options)?;
-                *device = described(writable, &name, sysfs);
+                *device = writable.with_facts(|facts| describe(facts, &name, sysfs));
             }
         }
         Ok(self)
@@ -161,6 +165,8 @@ impl Opened {
             Self::Null(devices) => facts_of(devices),
             Self::Sim { devices, .. } => facts_of(devices),
             Self::Uring { devices, .. } => facts_of(devices),
+            Self::UringCmd { devices, .. } => facts_of(devices),
+            Self::Sg { devices, .. } => facts_of(devices),
             Self::Spdk { devices, .. } => facts_of(devices),
         }
     }
@@ -182,6 +188,10 @@ impl Opened {
             Self::Uring {
                 devices, reason, ..
             } => ("uring", reason.clone(), features_of(devices)),
+            Self::UringCmd { devices, reason } => {
+                ("uring-cmd", reason.clone(), features_of(devices))
+            }
+            Self::Sg { devices, reason } => ("sg", reason.clone(), features_of(devices)),
             Self::Spdk { devices, reason } => ("spdk", reason.clone(), features_of(devices)),
         };
         BackendUse {
@@ -196,7 +206,16 @@ impl Opened {
     pub fn notes(&self) -> Vec<Warning> {
         match self {
             Self::Uring { scratch, .. } => scratch.iter().map(Scratch::note).collect(),
-            Self::Null(_) | Self::Sim { .. } | Self::Spdk { .. } => Vec::new(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Doubts that only the devices can raise, about the step that has just ended.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        match self {
+            Self::Sg { devices, .. } => devices.iter().flat_map(Device::warnings).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -209,7 +228,16 @@ impl Opened {
 
 /// One device under two names would be taken for two: twice the load, half the figures.
 fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
-    let is_path = |name: &&&str| matches!(Named::of(name), Named::Path);
+    for (index, one) in names.iter().enumerate() {
+        let same = (names[..index].iter()).find(|other| auto::is_same_spdk(one, other));
+        if let Some(other) = same {
+            return Err(SessionError::SameDevice {
+                device: (*one).to_owned(),
+                other: (*other).to_owned(),
+            });
+        }
+    }
+    let is_path = |name: &&&str| Named::of(name, sysfs).is_path();
     let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
     if paths.len() < 2 {
         return Ok(());
@@ -226,35 +254,6 @@ fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
         }
     }
     Ok(())
-}
-
-/// Whether two paths lead to one file, one node, or two nodes of the same identity.
-fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
-    let node = |path: &str| {
-        let meta = std::fs::metadata(path).ok()?;
-        let is_file = meta.is_file();
-        Some(if is_file {
-            (true, meta.dev(), meta.ino())
-        } else {
-            (false, 0, meta.rdev())
-        })
-    };
-    if node(one).is_some_and(|id| node(other) == Some(id)) {
-        return true;
-    }
-    let identity = |path: &str| identity_of(sysfs, Path::new(path));
-    // Partitions of one disk share its identity but not their blocks.
-    let whole = |path: &str| is_whole(sysfs, Path::new(path));
-    whole(one)
-        && whole(other)
-        && matches!((identity(one), identity(other)), (Some(a), Some(b)) if a.is_surely(&b))
-}
-
-fn is_whole(sysfs: &Sysfs, path: &Path) -> bool {
-    let Ok(machine) = Machine::read(sysfs) else {
-        return false;
-    };
-    matches!(resolve(&machine, path), Ok(Target::Device(device)) if device.part.is_none())
 }
 
 fn facts_of<D: Device>(devices: &[D]) -> Vec<DeviceFacts> {
@@ -274,27 +273,10 @@ fn features_of<D: Device>(devices: &[D]) -> Vec<String> {
     features
 }
 
-/// The backend for a device: the one asked for if it can, the best otherwise.
-fn backend_for(name: &str, choice: BackendChoice) -> Result<BackendChoice, SessionError> {
-    let can = Named::of(name).backends();
-    if choice == BackendChoice::Auto {
-        return Ok(can[0]);
-    }
-    if can.contains(&choice) {
-        return Ok(choice);
-    }
-    let names: Vec<_> = can.iter().map(|kind| kind.name()).collect();
-    Err(SessionError::WrongBackend {
-        device: name.to_owned(),
-        backend: choice.name(),
-        why: format!("use backend auto or {}", names.join(", ")),
-    })
-}
-
-fn open_null(names: &[&str]) -> Result<Opened, SessionError> {
+fn open_null(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let mut devices = Vec::new();
     for name in names {
-        let capacity = match Named::of(name) {
+        let capacity = match Named::of(name, sysfs) {
             Named::Null(rest) if !rest.is_empty() => null_capacity(name, rest)?,
             _ => Bytes(1 << 40),
         };
@@ -315,11 +297,11 @@ fn null_capacity(name: &str, rest: &str) -> Result<Bytes, SessionError> {
     }
 }
 
-fn open_sim(names: &[&str]) -> Result<Opened, SessionError> {
+fn open_sim(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let clock = VirtualClock::new();
     let mut devices = Vec::new();
     for name in names {
-        let spec = SimSpec::parse(match Named::of(name) {
+        let spec = SimSpec::parse(match Named::of(name, sysfs) {
             Named::Sim(rest) => rest,
             _ => "",
         })?;
@@ -336,7 +318,7 @@ fn open_uring(
 ) -> Result<Opened, SessionError> {
     let (mut devices, mut scratch) = (Vec::new(), Vec::new());
     for name in names {
-        if let Named::Scratch(rest) = Named::of(name) {
+        if let Named::Scratch(rest) = Named::of(name, sysfs) {
             let file = Scratch::parse(rest)?.make(sysfs, setup)?;
             let options = UringOptions {
                 writes: true,
@@ -350,7 +332,7 @@ fn open_uring(
             scratch.push(file);
         } else {
             let device = UringDevice::open_at(sysfs, Path::new(name), UringOptions::default())?;
-            devices.push(described(device, name, sysfs));
+            devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
         }
     }
     let reason = if choice == BackendChoice::Uring {
@@ -361,7 +343,7 @@ fn open_uring(
     {
         "auto: a regular file".to_owned()
     } else {
-        format!("auto: {}", spdk_absent())
+        format!("auto: {}", not_spdk(&devices, sysfs))
     };
     Ok(Opened::Uring {
         devices,
@@ -370,45 +352,41 @@ fn open_uring(
     })
 }
 
-/// Adds what the session knows beyond the node: its name, identity, and what uses it.
-fn described(device: UringDevice, name: &str, sysfs: &Sysfs) -> UringDevice {
-    let path = Path::new(name);
-    let identity = identity_of(sysfs, path).unwrap_or_default();
-    device.with_facts(|facts| {
-        name.clone_into(&mut facts.path);
-        facts.in_use = in_use(sysfs, path);
-        facts.identity = identity.world_wide_name().map(str::to_owned);
-        facts.model = identity.model.or(facts.model.take());
-        facts.serial = identity.serial.or(facts.serial.take());
-        facts.firmware = identity.firmware.or(facts.firmware.take());
-    })
-}
-
-/// The device's world-wide identity; `None` for files and devices without one.
-fn identity_of(sysfs: &Sysfs, path: &Path) -> Option<Identity> {
-    let machine = Machine::read(sysfs).ok()?;
-    match resolve(&machine, path).ok()? {
-        Target::Device(device) => Some(device.identity),
-        Target::File(_) => None,
+fn open_uring_cmd(
+    names: &[&str],
+    choice: BackendChoice,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    let mut devices = Vec::new();
+    for name in names {
+        let options = UringCmdOptions::default();
+        let device = UringCmdDevice::open_at(sysfs, Path::new(name), options)?;
+        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
     }
-}
-
-fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
-    let devices = SpdkDevice::open_all(sysfs, names)?;
     let reason = match choice {
-        BackendChoice::Spdk => "asked for",
-        _ => "auto: named by a transport ID",
+        BackendChoice::UringCmd => "asked for",
+        _ => "auto: a generic node of an NVMe namespace",
     };
-    Ok(Opened::Spdk {
+    Ok(Opened::UringCmd {
         devices,
         reason: reason.to_owned(),
     })
 }
 
-/// Why SPDK was not taken.
-fn spdk_absent() -> &'static str {
-    match crate::spdk::absent() {
-        Some(_) => "built without SPDK",
-        None => "not named by a transport ID",
+fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Opened, SessionError> {
+    let devices = SpdkDevice::open_all(sysfs, names)?;
+    let reason = auto::why_spdk(names.first().copied().unwrap_or_default(), choice, sysfs);
+    Ok(Opened::Spdk { devices, reason })
+}
+
+/// Why SPDK was not taken, for each kind of device once.
+fn not_spdk(devices: &[UringDevice], sysfs: &Sysfs) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for facts in devices.iter().map(Device::facts) {
+        let reason = auto::why_not_spdk(Path::new(&facts.path), &facts.in_use, sysfs);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
+    reasons.join("; ")
 }

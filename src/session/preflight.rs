@@ -1,7 +1,8 @@
 //! What this machine lacks for good measurements, each with its remedy.
 
+use super::preflight_polling;
 use crate::sysfs::host::{self, HugePool, Limit};
-use crate::sysfs::{BlockDev, Sysfs, SysfsError};
+use crate::sysfs::{Sysfs, SysfsError};
 use crate::units::Bytes;
 use serde::Serialize;
 
@@ -48,12 +49,11 @@ pub struct Check {
 /// Looks at everything. Facts that cannot be read become `unknown` checks, never silence.
 #[must_use]
 pub fn preflight(sysfs: &Sysfs) -> Vec<Check> {
-    let checks: [(&'static str, Result<Check, SysfsError>); 10] = [
+    let checks: [(&'static str, Result<Check, SysfsError>); 9] = [
         ("hugepages", huge_pages(sysfs)),
         ("memlock", memlock(sysfs)),
         ("open-files", open_files(sysfs)),
         ("io_uring", io_uring(sysfs)),
-        ("poll-queues", poll_queues(sysfs)),
         ("governor", governor(sysfs)),
         ("clocksource", clocksource(sysfs)),
         ("smt", smt(sysfs)),
@@ -68,7 +68,8 @@ pub fn preflight(sysfs: &Sysfs) -> Vec<Check> {
             remedy: "make that file readable, or ignore this check".to_owned(),
         })
     };
-    checks.into_iter().map(told).collect()
+    let polling = preflight_polling::rows(sysfs);
+    checks.into_iter().map(told).chain(polling).collect()
 }
 
 fn check(
@@ -172,59 +173,6 @@ fn io_uring(sysfs: &Sysfs) -> Result<Check, SysfsError> {
         ),
         None => check(NAME, State::Ok, "no switch (kernel before 6.6)", ""),
     })
-}
-
-/// Drivers whose polled queues are a parameter of their module.
-const POLLED_DRIVERS: [(&str, &str); 3] = [
-    ("nvme", "nvme"),
-    ("mpt3sas", "mpt3sas"),
-    ("megaraid_sas", "megaraid_sas"),
-];
-
-fn poll_queues(sysfs: &Sysfs) -> Result<Check, SysfsError> {
-    const NAME: &str = "poll-queues";
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for (driver, module) in POLLED_DRIVERS {
-        match host::module_parameter(sysfs, module, "poll_queues")?.as_deref() {
-            None => {}
-            Some("0") => without.push(driver),
-            Some(count) => with.push(format!("{driver} {count}")),
-        }
-    }
-    let polling: Vec<String> = BlockDev::all(sysfs)?
-        .0
-        .into_iter()
-        .filter(|device| !device.is_partition() && device.polls() == Ok(true))
-        .map(|device| device.name)
-        .collect();
-    if !without.is_empty() {
-        let remedy: Vec<String> = without
-            .iter()
-            .map(|name| format!("{name}.poll_queues=2"))
-            .collect();
-        return Ok(check(
-            NAME,
-            State::Warn,
-            format!(
-                "none for {}: the kernel completes by interrupt",
-                without.join(", ")
-            ),
-            format!(
-                "boot with {}, or reload the module with poll_queues=2",
-                remedy.join(" ")
-            ),
-        ));
-    }
-    if with.is_empty() && polling.is_empty() {
-        let found = "no driver here that could poll";
-        return Ok(check(NAME, State::Ok, found, ""));
-    }
-    let found = with
-        .into_iter()
-        .chain(polling)
-        .collect::<Vec<_>>()
-        .join(", ");
-    Ok(check(NAME, State::Ok, found, ""))
 }
 
 fn governor(sysfs: &Sysfs) -> Result<Check, SysfsError> {

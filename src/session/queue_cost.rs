@@ -47,6 +47,8 @@ impl Opened {
         Ok(match self {
             Self::Null(devices) => price(&devices[0], clock, batch)?,
             Self::Uring { devices, .. } => price(&devices[0], clock, batch)?,
+            Self::UringCmd { devices, .. } => price(&devices[0], clock, batch)?,
+            Self::Sg { devices, .. } => price(&devices[0], clock, batch)?,
             Self::Spdk { devices, .. } => price(&devices[0], clock, batch)?,
             Self::Sim { devices, .. } => {
                 return Err(SessionError::WrongBackend {

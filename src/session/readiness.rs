@@ -97,7 +97,11 @@ pub fn prepare(
             length_bytes: range_bytes.end - range_bytes.start,
             seed: 1,
         };
-        let file = open_for_filling(facts, permit.path())?;
+        let path = match (facts.kind, facts.content_path()) {
+            (DeviceKind::Block | DeviceKind::File, _) | (_, None) => permit.path(),
+            (_, Some(block)) => Path::new(block),
+        };
+        let file = open_for_filling(facts, path)?;
         let mut told = Instant::now();
         let progress = |now: super::prepare::Progress| {
             if told.elapsed() >= TELL_EVERY || now.done_bytes == now.total_bytes {
@@ -136,7 +140,14 @@ fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
 
 fn reads_anything(plan: &Plan) -> bool {
     let mut streams = plan.steps.iter().flat_map(|step| &step.streams);
-    streams.any(|stream| matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. }))
+    streams.any(|stream| reads(stream.ops))
+}
+
+const fn reads(ops: OpMix) -> bool {
+    matches!(
+        ops,
+        OpMix::Read | OpMix::ReadWrite { .. } | OpMix::ProbeRead
+    )
 }
 
 /// The bytes between the first and the last block that these steps read on a device; `None` where they
@@ -146,17 +157,12 @@ fn read_range<'a>(
     device_index: u32,
     facts: &DeviceFacts,
 ) -> Option<Range<u64>> {
-    if !matches!(facts.kind, DeviceKind::Block | DeviceKind::File) {
-        return None;
-    }
+    facts.content_path()?;
     let block_bytes = u64::from(facts.logical_block.bytes());
     let regions = steps
         .into_iter()
         .flat_map(|step| &step.streams)
-        .filter(|stream| {
-            let reads = matches!(stream.ops, OpMix::Read | OpMix::ReadWrite { .. });
-            reads && stream.device_index == device_index
-        });
+        .filter(|stream| reads(stream.ops) && stream.device_index == device_index);
     let ends = regions.map(|s| (s.region.first_lba, s.region.first_lba + s.region.blocks));
     let (first, end) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
     Some(first * block_bytes..end * block_bytes)
@@ -173,7 +179,8 @@ fn look(
     if facts.own_scratch {
         return None;
     }
-    let (path, block_bytes) = (facts.path.clone(), facts.logical_block.bytes());
+    let path = facts.content_path()?.to_owned();
+    let block_bytes = facts.logical_block.bytes();
     let is_late = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = std::sync::mpsc::channel();
     let given_up = Arc::clone(&is_late);
@@ -215,10 +222,9 @@ fn not_looked_at(facts: &DeviceFacts) -> Warning {
 }
 
 fn open_for_filling(facts: &DeviceFacts, path: &Path) -> Result<File, SessionError> {
-    let exclusive = if facts.kind == DeviceKind::Block {
-        libc::O_EXCL
-    } else {
-        0
+    let exclusive = match facts.kind {
+        DeviceKind::File => 0,
+        _ => libc::O_EXCL,
     };
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_DIRECT | exclusive);

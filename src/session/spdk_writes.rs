@@ -58,7 +58,7 @@ pub(super) fn permit(
         allow_write: consent
             .allow_write
             .iter()
-            .map(|word| full_name(word, &facts.path, alone))
+            .map(|word| full_name(&known_now(word, sysfs), &facts.path, alone))
             .collect(),
         ..consent.clone()
     };
@@ -66,6 +66,11 @@ pub(super) fn permit(
     let word = Guard::check_unlisted(&facts.path, serial, &content, &consent, intent);
     content.close();
     Ok(word?)
+}
+
+/// The node that a claimed device had before is gone; it still names the device.
+fn known_now(word: &str, sysfs: &Sysfs) -> String {
+    super::auto::claimed(std::path::Path::new(word), sysfs).unwrap_or_else(|| word.to_owned())
 }
 
 /// A word of consent as the device's own name, where it is another spelling of it.

@@ -1,11 +1,14 @@
 //! One step: reactors from the plan, a team run over them, a record from what they leave behind.
 
 use super::assemble::{StepFacts, assemble};
+use super::judge::{Proofs, add_verdict};
 use super::open::Opened;
+use super::path::{PathWatch, SeenPath};
 use super::place::place;
 use super::watch::Watch;
 use super::{Observer, SessionError};
 use crate::backend::DeviceFacts;
+use crate::backend::burn::{Burn, BurningDevice, Skip, Spin};
 use crate::config::StepPlan;
 use crate::measure::{Collector, StampChoice};
 use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
@@ -30,6 +33,19 @@ pub struct Session {
     pub tool_cost_ns: Option<f64>,
 }
 
+/// One run of a step for a proof.
+#[derive(Debug)]
+pub struct Probe<'a> {
+    /// What to run.
+    pub plan: &'a StepPlan,
+    /// Its echo.
+    pub plan_json: serde_json::Value,
+    /// Its place, counted from 1, and how many there are.
+    pub numbers: (usize, usize),
+    /// Burnt on the reactor at each completion, to see whether the rate falls.
+    pub burn_ns: Option<u64>,
+}
+
 impl Session {
     /// Runs one step. `numbers` are its place, counted from 1, and how many there are.
     ///
@@ -43,6 +59,29 @@ impl Session {
         numbers: (usize, usize),
         observer: &mut dyn Observer,
     ) -> Result<Step, SessionError> {
+        let probe = Probe {
+            plan,
+            plan_json,
+            numbers,
+            burn_ns: None,
+        };
+        let (mut step, paths) = self.probe(opened, probe, observer)?;
+        add_verdict(&mut step, plan, &paths, &Proofs::default());
+        observer.step_done(&step);
+        Ok(step)
+    }
+
+    /// Runs one step without a verdict, and hands over the paths with what was seen of them.
+    ///
+    /// # Errors
+    /// As [`Self::run_step`].
+    pub fn probe(
+        &self,
+        opened: &Opened,
+        probe: Probe<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Step, Vec<SeenPath>), SessionError> {
+        let plan = probe.plan;
         self.control.next_step();
         stamp_fits(opened, plan)?;
         let cpus = match opened {
@@ -51,13 +90,17 @@ impl Session {
         };
         let facts = opened.facts();
         let setups = setups(plan, &facts, &cpus);
-        let mut watch = Watch::new(plan, numbers, &self.control, observer);
-        let end = self.run(opened, &setups, &mut |collector| watch.look(collector))?;
+        let mut links = PathWatch::new(self.paths(&facts));
+        let mut watch = Watch::new(plan, probe.numbers, &self.control, observer);
+        let end = self.run(opened, &setups, probe.burn_ns, &mut |collector| {
+            watch.look(collector);
+            links.look();
+        })?;
         let is_real = !matches!(opened, Opened::Sim { .. });
-        let step = assemble(
+        let mut step = assemble(
             StepFacts {
                 plan,
-                plan_json,
+                plan_json: probe.plan_json,
                 devices: facts,
                 backend: opened.backend_use(),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
@@ -69,8 +112,13 @@ impl Session {
             },
             end,
         );
-        observer.step_done(&step);
-        Ok(step)
+        step.warnings.extend(opened.warnings());
+        Ok((step, links.finish()))
+    }
+
+    fn paths(&self, facts: &[DeviceFacts]) -> Vec<SeenPath> {
+        let read = |facts| SeenPath::read(&self.sysfs, facts);
+        facts.iter().map(read).collect()
     }
 
     /// The only place that goes from kinds of backends to the generic loop.
@@ -78,28 +126,95 @@ impl Session {
         &self,
         opened: &Opened,
         setups: &[ReactorSetup],
+        burn_ns: Option<u64>,
         watch: &mut dyn FnMut(&Collector),
     ) -> Result<TeamEnd, SessionError> {
-        let control = &self.control;
+        let (clock, control) = (&self.clock, &self.control);
+        if let Some(ns) = burn_ns {
+            return self.run_burning(opened, setups, ns, watch);
+        }
         Ok(match opened {
-            Opened::Null(devices) => run_team(devices, setups, &self.clock, control, watch)?,
-            Opened::Uring { devices, .. } => {
-                run_team(devices, setups, &self.clock, control, watch)?
-            }
-            Opened::Spdk { devices, .. } => run_team(devices, setups, &self.clock, control, watch)?,
+            Opened::Null(devices) => run_team(devices, setups, clock, control, watch)?,
+            Opened::Uring { devices, .. } => run_team(devices, setups, clock, control, watch)?,
+            Opened::UringCmd { devices, .. } => run_team(devices, setups, clock, control, watch)?,
+            Opened::Sg { devices, .. } => run_team(devices, setups, clock, control, watch)?,
+            Opened::Spdk { devices, .. } => run_team(devices, setups, clock, control, watch)?,
             Opened::Sim { devices, clock } => {
                 run_virtual_team(devices, setups, clock, control, watch)?
             }
         })
     }
+
+    /// The same around devices that burn time at each completion.
+    fn run_burning(
+        &self,
+        opened: &Opened,
+        setups: &[ReactorSetup],
+        ns: u64,
+        watch: &mut dyn FnMut(&Collector),
+    ) -> Result<TeamEnd, SessionError> {
+        let (clock, control) = (&self.clock, &self.control);
+        let spin = || Spin(*clock);
+        Ok(match opened {
+            Opened::Null(devices) => run_team(
+                &burning(devices, &spin(), ns),
+                setups,
+                clock,
+                control,
+                watch,
+            )?,
+            Opened::Uring { devices, .. } => run_team(
+                &burning(devices, &spin(), ns),
+                setups,
+                clock,
+                control,
+                watch,
+            )?,
+            Opened::UringCmd { devices, .. } => run_team(
+                &burning(devices, &spin(), ns),
+                setups,
+                clock,
+                control,
+                watch,
+            )?,
+            Opened::Sg { devices, .. } => run_team(
+                &burning(devices, &spin(), ns),
+                setups,
+                clock,
+                control,
+                watch,
+            )?,
+            Opened::Spdk { devices, .. } => run_team(
+                &burning(devices, &spin(), ns),
+                setups,
+                clock,
+                control,
+                watch,
+            )?,
+            Opened::Sim { devices, clock } => {
+                let devices = burning(devices, &Skip(clock.clone()), ns);
+                run_virtual_team(&devices, setups, clock, control, watch)?
+            }
+        })
+    }
 }
 
-/// SPDK finds completions one by one: a reading at the first of a poll would be too early for the rest.
+fn burning<'a, D, B: Burn>(devices: &'a [D], burn: &B, ns: u64) -> Vec<BurningDevice<'a, D, B>> {
+    let around = |device| BurningDevice::new(device, burn.clone(), ns);
+    devices.iter().map(around).collect()
+}
+
+/// SPDK and sg find completions one by one: a reading at the first of a poll would be too early for the rest.
 fn stamp_fits(opened: &Opened, plan: &StepPlan) -> Result<(), SessionError> {
-    if matches!(opened, Opened::Spdk { .. }) && plan.stamp == StampChoice::Batch {
+    let backend = match opened {
+        Opened::Spdk { .. } => "spdk",
+        Opened::Sg { .. } => "sg",
+        _ => return Ok(()),
+    };
+    if plan.stamp == StampChoice::Batch {
         return Err(SessionError::WrongBackend {
             device: plan.name.clone(),
-            backend: "spdk",
+            backend,
             why: "stamp: batch would stamp completions before they are found; use exact or auto"
                 .to_owned(),
         });

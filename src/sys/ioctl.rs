@@ -2,6 +2,7 @@
 
 use super::last_errno;
 use crate::errno::Errno;
+use crate::proto::nvme::Command;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -48,7 +49,18 @@ pub struct OpenMode {
 /// # Errors
 /// The kernel's: EINVAL where the file system refuses `O_DIRECT`.
 pub fn open(path: &Path, mode: OpenMode) -> Result<File, Errno> {
-    let mut flags = libc::O_CLOEXEC;
+    open_with(path, mode, libc::O_CLOEXEC)
+}
+
+/// The same for a node on which nothing shall wait (`O_NONBLOCK`), not even the opening of it.
+///
+/// # Errors
+/// The kernel's.
+pub fn open_no_wait(path: &Path, mode: OpenMode) -> Result<File, Errno> {
+    open_with(path, mode, libc::O_CLOEXEC | libc::O_NONBLOCK)
+}
+
+fn open_with(path: &Path, mode: OpenMode, mut flags: libc::c_int) -> Result<File, Errno> {
     if mode.direct {
         flags |= libc::O_DIRECT;
     }
@@ -297,6 +309,88 @@ pub fn extents(file: &File, start_bytes: u64, length_bytes: u64) -> Result<Vec<E
     Ok(found)
 }
 
+/// Largest transfer of an sg node's queue in bytes (`BLKSECTGET`: drivers/scsi/sg.c gives bytes, not sectors).
+///
+/// # Errors
+/// The kernel's: ENOTTY where it is not one.
+pub fn sg_max_sectors_bytes(file: &File) -> Result<u32, Errno> {
+    get_int(file, io(0, 0x12, 103, 0))
+}
+
+/// Most scatter-gather elements of a command to an sg node (`SG_GET_SG_TABLESIZE`).
+///
+/// # Errors
+/// The kernel's: ENOTTY where it is not one.
+pub fn sg_table_size(file: &File) -> Result<u32, Errno> {
+    get_int(file, SG | 0x7f)
+}
+
+/// Version of the sg driver, two digits to a component (`SG_GET_VERSION_NUM`).
+///
+/// # Errors
+/// The kernel's: ENOTTY where it is not one.
+pub fn sg_version(file: &File) -> Result<u32, Errno> {
+    get_int(file, SG | 0x82)
+}
+
+/// Asks for a buffer of this size for an open sg node (`SG_SET_RESERVED_SIZE`).
+///
+/// # Errors
+/// The kernel's: EBUSY while commands are in flight.
+pub fn sg_set_reserved_size(file: &File, bytes: u32) -> Result<(), Errno> {
+    let mut bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: this request reads one int from the address, which is live.
+    unsafe { ioctl(file, SG | 0x75, (&raw mut bytes).cast()) }?;
+    Ok(())
+}
+
+/// include/scsi/sg.h numbers its requests `0x22..` without direction or size.
+const SG: libc::Ioctl = 0x2200;
+
+fn get_int(file: &File, request: libc::Ioctl) -> Result<u32, Errno> {
+    let mut value: libc::c_int = 0;
+    // SAFETY: the requests of the callers above write one int to the address, which is live and writable.
+    unsafe { ioctl(file, request, (&raw mut value).cast()) }?;
+    u32::try_from(value).map_err(|_| Errno(libc::ERANGE))
+}
+
+/// Namespace ID of an NVMe node (`NVME_IOCTL_ID`).
+///
+/// # Errors
+/// The kernel's: ENOTTY where it is no NVMe node.
+pub(super) fn nvme_nsid(file: &File) -> Result<u32, Errno> {
+    // include/uapi/linux/nvme_ioctl.h: `_IO('N', 0x40)`; the result is the ID.
+    let request = io(0, b'N', 0x40, 0);
+    // SAFETY: this request takes no argument.
+    let nsid = unsafe { ioctl(file, request, std::ptr::null_mut()) }?;
+    u32::try_from(nsid).map_err(|_| Errno(libc::ERANGE))
+}
+
+/// `struct nvme_passthru_cmd` (include/uapi/linux/nvme_ioctl.h) as dwords.
+type NvmePassthru = [u32; 18];
+
+/// Sends an admin command that fills `data`, and waits for it. Says the completion's status without its phase
+/// tag, 0 for success. Only for commands that move exactly `data.len()` bytes to the host, or none.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn nvme_admin(file: &File, command: &Command, data: &mut [u8]) -> Result<i32, Errno> {
+    let request = iowr(b'N', 0x41, size_of::<NvmePassthru>());
+    let address = if data.is_empty() {
+        0
+    } else {
+        data.as_mut_ptr() as u64
+    };
+    let mut dwords: NvmePassthru = std::array::from_fn(|index| command.dword(index));
+    dwords[6] = address as u32;
+    dwords[7] = (address >> 32) as u32;
+    dwords[9] = u32::try_from(data.len()).map_err(|_| Errno(libc::EINVAL))?;
+    // SAFETY: this request reads and writes the 72 bytes of its struct, and lets the controller write to the
+    // `data_len` bytes at `addr`, which are `data`, ours alone for the call. That the command moves no more
+    // is promised by the callers, all in this folder.
+    unsafe { ioctl(file, request, dwords.as_mut_ptr().cast()) }
+}
+
 /// # Safety
 /// `arg` must be what `request` reads and writes.
 unsafe fn ioctl(file: &File, request: libc::Ioctl, arg: *mut libc::c_void) -> Result<i32, Errno> {
@@ -333,6 +427,10 @@ mod tests {
     fn request_numbers_and_layouts_are_the_kernels() {
         assert_eq!(ior(0x12, 114, 8), 0x8008_1272, "BLKGETSIZE64");
         assert_eq!(iowr(b'f', 11, 32), 0xc020_660b, "FS_IOC_FIEMAP");
+        assert_eq!(io(0, 0x12, 103, 0), 0x1267, "BLKSECTGET");
+        assert_eq!(io(0, b'N', 0x40, 0), 0x4e40, "NVME_IOCTL_ID");
+        let admin = iowr(b'N', 0x41, size_of::<NvmePassthru>());
+        assert_eq!(admin, 0xc048_4e41, "NVME_IOCTL_ADMIN_CMD");
         assert_eq!(size_of::<Extent>(), 56);
         assert_eq!(std::mem::offset_of!(Extent, flags), 40);
         assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);

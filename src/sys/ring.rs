@@ -11,7 +11,7 @@ pub use super::ring_kinds::{Entries, Plain, RingError, TaskRun, Wide};
 use super::uapi as k;
 use crate::errno::Errno;
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -180,19 +180,19 @@ impl<E: Entries> Ring<E> {
         self.polled
     }
 
-    /// Registers one file; its index is 0.
+    /// Registers files, indexed in order.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn register_file(&self, file: &impl AsRawFd) -> Result<(), Errno> {
-        let mut fd = file.as_raw_fd();
-        // SAFETY: an array of one descriptor; the kernel takes its own reference to the file.
+    pub fn register_files(&self, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let mut fds: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+        // SAFETY: `fds` is live and as long as said; the kernel takes its own references to the files.
         unsafe {
             k::register(
                 self.fd.as_raw_fd(),
                 k::IORING_REGISTER_FILES,
-                (&raw mut fd).cast(),
-                1,
+                fds.as_mut_ptr().cast(),
+                fds.len() as u32,
             )
         }
         .map(drop)

@@ -6,11 +6,14 @@ use crate::errno::Errno;
 /// The size of entries: 64 and 16 bytes, or 128 and 32 for NVMe passthrough.
 pub trait Entries {
     /// Submission entry.
-    type Sqe: Copy;
+    type Sqe: Copy + std::fmt::Debug;
     /// Completion entry.
-    type Cqe: Copy;
+    type Cqe: Copy + std::fmt::Debug;
     /// Flags of `io_uring_setup` that ask for these sizes.
     const SETUP_FLAGS: u32;
+    /// What every completion has.
+    #[doc(hidden)]
+    fn base(cqe: &Self::Cqe) -> k::Cqe;
 }
 
 /// 64-byte submissions, 16-byte completions.
@@ -25,12 +28,22 @@ impl Entries for Plain {
     type Sqe = k::Sqe;
     type Cqe = k::Cqe;
     const SETUP_FLAGS: u32 = 0;
+
+    #[inline]
+    fn base(cqe: &k::Cqe) -> k::Cqe {
+        *cqe
+    }
 }
 
 impl Entries for Wide {
     type Sqe = k::Sqe128;
     type Cqe = k::Cqe32;
     const SETUP_FLAGS: u32 = k::IORING_SETUP_SQE128 | k::IORING_SETUP_CQE32;
+
+    #[inline]
+    fn base(cqe: &k::Cqe32) -> k::Cqe {
+        cqe.base
+    }
 }
 
 /// How completions are delivered, best first.

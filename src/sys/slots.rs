@@ -5,47 +5,21 @@
 //! buffer is only handed out while it is not, and where I/Os are abandoned the memory is leaked.
 
 use super::buffers::{Arena, PageKind};
-use super::ring::{Plain, Ring, RingError, TaskRun};
+use super::ring::{Entries, Ring, RingError, TaskRun};
+use super::slot_kind::Frame;
+pub use super::slot_kind::{Files, Request, SlotKind};
 use super::uapi as k;
 use crate::errno::Errno;
 use crate::request::{Slot, Status};
 use crate::sysfs::Sysfs;
 use std::fs::File;
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// In the table: nothing in flight.
 const FREE: u32 = u32::MAX;
-
-/// What to do with a slot, in bytes of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
-    /// Reads into the slot's buffer.
-    Read {
-        /// Where.
-        offset_bytes: u64,
-        /// How much, at most the slot.
-        length_bytes: u32,
-    },
-    /// Writes from the slot's buffer.
-    Write {
-        /// Where.
-        offset_bytes: u64,
-        /// How much, at most the slot.
-        length_bytes: u32,
-    },
-    /// Discards blocks of a block device (Linux 6.12).
-    Discard {
-        /// Where.
-        offset_bytes: u64,
-        /// How much.
-        length_bytes: u64,
-    },
-    /// Makes data durable, `fdatasync(2)`.
-    Datasync,
-}
 
 /// What a ring is made of.
 #[derive(Debug, Clone, Copy)]
@@ -78,10 +52,10 @@ pub struct Registered {
 
 /// See the head of this file.
 #[derive(Debug)]
-pub struct SlotRing {
-    main: Ring<Plain>,
-    /// Takes what a polled ring cannot: flush and discard.
-    side: Option<Ring<Plain>>,
+pub struct SlotRing<K: SlotKind = Files> {
+    main: Ring<K::Entries>,
+    /// Takes what a polled ring cannot: flush, discard, admin commands.
+    side: Option<Ring<K::Entries>>,
     side_in_flight: u32,
     /// Dropped by hand: not while the kernel may still use it.
     arena: ManuallyDrop<Arena>,
@@ -90,14 +64,12 @@ pub struct SlotRing {
     in_flight: u32,
     /// Slots per registered buffer, as a shift.
     buffer_shift: u32,
-    read_op: u8,
-    write_op: u8,
-    fd: i32,
+    kind: K,
+    fds: [i32; 2],
     sqe_flags: u8,
-    discard_flags: u8,
     registered: Registered,
-    /// Keeps the descriptor alive.
-    _file: Arc<File>,
+    /// Keep the descriptors alive.
+    _files: Vec<Arc<File>>,
 }
 
 impl SlotRing {
@@ -106,9 +78,28 @@ impl SlotRing {
     /// # Errors
     /// [`RingError`].
     pub fn new(sysfs: &Sysfs, file: Arc<File>, spec: SlotRingSpec) -> Result<Self, RingError> {
-        let main = Ring::<Plain>::new(spec.slots_count, spec.polled)?;
+        let kind = Files {
+            discard_flags: if spec.discard_by_worker {
+                k::IOSQE_ASYNC
+            } else {
+                0
+            },
+        };
+        Self::of_kind(sysfs, vec![file], spec, kind)
+    }
+}
+
+impl<K: SlotKind> SlotRing<K> {
+    /// The same for any kind, with one or two files.
+    pub(super) fn of_kind(
+        sysfs: &Sysfs,
+        files: Vec<Arc<File>>,
+        spec: SlotRingSpec,
+        kind: K,
+    ) -> Result<Self, RingError> {
+        let main = Ring::<K::Entries>::new(spec.slots_count, spec.polled)?;
         let side = if spec.polled {
-            Some(Ring::<Plain>::new(spec.slots_count, false)?)
+            Some(Ring::<K::Entries>::new(spec.slots_count, false)?)
         } else {
             None
         };
@@ -119,19 +110,24 @@ impl SlotRing {
             }
         })?;
         let (buffer_shift, buffers) = register_arena(&main, &arena);
+        let handles: Vec<BorrowedFd<'_>> = files.iter().map(|file| file.as_fd()).collect();
         let register_side = |()| {
             side.as_ref()
-                .map_or(Ok(()), |side| side.register_file(&file))
+                .map_or(Ok(()), |side| side.register_files(&handles))
         };
-        let file_registered = main.register_file(&file).and_then(register_side);
-        let pages = arena.pages();
+        let file_registered = main.register_files(&handles).and_then(register_side);
+        let number = |index: usize| match (file_registered, files.get(index)) {
+            (Ok(()), Some(_)) => index as i32,
+            (Err(_), Some(file)) => file.as_raw_fd(),
+            (_, None) => -1,
+        };
         Ok(Self {
             registered: Registered {
                 buffers,
                 file: file_registered,
                 ring: main.ring_registered(),
                 task_run: main.task_run(),
-                pages,
+                pages: arena.pages(),
             },
             main,
             side,
@@ -140,32 +136,14 @@ impl SlotRing {
             expected: vec![FREE; spec.slots_count as usize].into_boxed_slice(),
             in_flight: 0,
             buffer_shift,
-            read_op: if buffers.is_ok() {
-                k::IORING_OP_READ_FIXED
-            } else {
-                k::IORING_OP_READ
-            },
-            write_op: if buffers.is_ok() {
-                k::IORING_OP_WRITE_FIXED
-            } else {
-                k::IORING_OP_WRITE
-            },
-            fd: if file_registered.is_ok() {
-                0
-            } else {
-                file.as_raw_fd()
-            },
-            discard_flags: if spec.discard_by_worker {
-                k::IOSQE_ASYNC
-            } else {
-                0
-            },
+            kind,
+            fds: [number(0), number(1)],
             sqe_flags: if file_registered.is_ok() {
                 k::IOSQE_FIXED_FILE
             } else {
                 0
             },
-            _file: file,
+            _files: files,
         })
     }
 
@@ -227,23 +205,28 @@ impl SlotRing {
     /// Builds a request. `false`, with nothing changed, where the slot does not exist or is in flight,
     /// or where the length is more than its buffer.
     #[inline]
-    pub fn push(&mut self, slot: Slot, request: Request) -> bool {
+    pub fn push(&mut self, slot: Slot, request: K::Request) -> bool {
         if !self.is_free(slot) {
             return false;
         }
-        let length_bytes = match request {
-            Request::Read { length_bytes, .. } | Request::Write { length_bytes, .. } => {
-                length_bytes
-            }
-            Request::Discard { .. } | Request::Datasync => 0,
-        };
-        if length_bytes as usize > self.arena.slot_bytes() {
+        // A buffer that is not registered with the side ring cannot be named there by its number.
+        let aside = self.side.is_some() && self.kind.is_aside(request);
+        if self.kind.buffer_bytes(request) > self.arena.slot_bytes() as u64 {
             return false;
         }
-        let sqe = self.sqe(slot, request);
-        let to_side = matches!(request, Request::Discard { .. } | Request::Datasync);
+        self.kind.prepare(request, self.arena.slot(slot.index()));
+        let frame = Frame {
+            slot,
+            address: self.arena.address(slot.index()),
+            // Below 2^14 buffers, see `register_arena`.
+            buf_index: (slot.0 >> self.buffer_shift) as u16,
+            fixed_buffers: self.registered.buffers.is_ok() && !aside,
+            fds: self.fds,
+            flags: self.sqe_flags,
+        };
+        let sqe = self.kind.entry(&frame, request);
         let ring = match &mut self.side {
-            Some(side) if to_side => {
+            Some(side) if aside => {
                 self.side_in_flight += 1;
                 side
             }
@@ -255,54 +238,9 @@ impl SlotRing {
         let pushed = unsafe { ring.push(sqe) };
         // One entry per slot at most, and as many entries as slots.
         assert!(pushed, "a ring as large as its slots is never full");
-        self.expected[slot.index()] = length_bytes;
+        self.expected[slot.index()] = self.kind.expected(request);
         self.in_flight += 1;
         true
-    }
-
-    #[inline]
-    fn sqe(&self, slot: Slot, request: Request) -> k::Sqe {
-        let base = k::Sqe {
-            flags: self.sqe_flags,
-            fd: self.fd,
-            user_data: u64::from(slot.0),
-            ..k::Sqe::default()
-        };
-        let transfer = |opcode, off, len| k::Sqe {
-            opcode,
-            off,
-            len,
-            addr: self.arena.address(slot.index()),
-            // Below 2^14 buffers, see `register_arena`.
-            buf_index: (slot.0 >> self.buffer_shift) as u16,
-            ..base
-        };
-        match request {
-            Request::Read {
-                offset_bytes,
-                length_bytes,
-            } => transfer(self.read_op, offset_bytes, length_bytes),
-            Request::Write {
-                offset_bytes,
-                length_bytes,
-            } => transfer(self.write_op, offset_bytes, length_bytes),
-            Request::Discard {
-                offset_bytes,
-                length_bytes,
-            } => k::Sqe {
-                opcode: k::IORING_OP_URING_CMD,
-                off: u64::from(k::BLOCK_URING_CMD_DISCARD),
-                addr: offset_bytes,
-                addr3: length_bytes,
-                flags: base.flags | self.discard_flags,
-                ..base
-            },
-            Request::Datasync => k::Sqe {
-                opcode: k::IORING_OP_FSYNC,
-                op_flags: k::IORING_FSYNC_DATASYNC,
-                ..base
-            },
-        }
     }
 
     /// One enter: hands over up to `submit` built requests, and sleeps up to `timeout_ns` until
@@ -332,7 +270,7 @@ impl SlotRing {
     #[inline]
     pub fn drain<F>(&mut self, max: u32, mut each: F) -> usize
     where
-        F: FnMut(Slot, Status, &mut [u8]) -> Option<Request>,
+        F: FnMut(Slot, Status, &mut [u8]) -> Option<K::Request>,
     {
         let count = self.main.ready().min(max);
         for index in 0..count {
@@ -351,7 +289,7 @@ impl SlotRing {
     #[cold]
     fn drain_side<F>(&mut self, max: u32, each: &mut F) -> u32
     where
-        F: FnMut(Slot, Status, &mut [u8]) -> Option<Request>,
+        F: FnMut(Slot, Status, &mut [u8]) -> Option<K::Request>,
     {
         let count = self.side.as_ref().map_or(0, Ring::ready).min(max);
         for index in 0..count {
@@ -368,16 +306,17 @@ impl SlotRing {
     }
 
     #[inline]
-    fn finish<F>(&mut self, cqe: k::Cqe, each: &mut F)
+    fn finish<F>(&mut self, cqe: <K::Entries as Entries>::Cqe, each: &mut F)
     where
-        F: FnMut(Slot, Status, &mut [u8]) -> Option<Request>,
+        F: FnMut(Slot, Status, &mut [u8]) -> Option<K::Request>,
     {
+        let cqe = K::Entries::base(&cqe);
         // Below the number of slots: it is what `push` wrote.
         let slot = Slot(cqe.user_data as u32);
         let expected = std::mem::replace(&mut self.expected[slot.index()], FREE);
         assert!(expected != FREE, "slot {} completed twice", slot.0);
         self.in_flight -= 1;
-        let status = status(cqe.res, expected);
+        let status = self.kind.status(cqe.res, expected);
         if let Some(next) = each(slot, status, self.arena.slot(slot.index())) {
             let pushed = self.push(slot, next);
             assert!(pushed, "an I/O larger than its slot was asked for");
@@ -411,7 +350,7 @@ impl SlotRing {
     }
 }
 
-impl Drop for SlotRing {
+impl<K: SlotKind> Drop for SlotRing<K> {
     fn drop(&mut self) {
         if self.in_flight == 0 {
             self.main.unregister_files();
@@ -425,23 +364,9 @@ impl Drop for SlotRing {
     }
 }
 
-#[inline]
-fn status(res: i32, expected: u32) -> Status {
-    if res >= 0 {
-        let got_bytes = res as u32;
-        if got_bytes == expected {
-            Status::Ok
-        } else {
-            Status::Short { got_bytes }
-        }
-    } else {
-        Status::Errno(Errno(-res))
-    }
-}
-
 /// Registers the arena in pieces of at most 1 GiB, each of a power of two of slots. Says the shift from
 /// slot to piece.
-fn register_arena(ring: &Ring<Plain>, arena: &Arena) -> (u32, Result<(), Errno>) {
+fn register_arena<E: Entries>(ring: &Ring<E>, arena: &Arena) -> (u32, Result<(), Errno>) {
     let (start, bytes) = arena.whole();
     let stride = arena.stride_bytes();
     let per_piece = k::MAX_REGISTERED_BUFFER_BYTES / stride;

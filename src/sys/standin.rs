@@ -110,6 +110,28 @@ pub fn run(work: impl FnOnce() -> u8) -> Result<u8, Died> {
     }
 }
 
+/// Lets the signals that ask for an end wait, from before [`run`]: for what must be undone after it.
+pub fn hold_signals() {
+    mask_signals(libc::SIG_BLOCK);
+}
+
+/// Whether the child has ended, waiting for that up to `limit`. A child that has reported may still be on its way
+/// out.
+#[must_use]
+pub fn ended(limit: Duration) -> bool {
+    let pid = CHILD.load(Ordering::Relaxed);
+    pid <= 0 || reap(pid, limit).is_some()
+}
+
+/// Ends a child that does not end by itself.
+pub fn end() {
+    let pid = CHILD.load(Ordering::Relaxed);
+    if pid > 0 {
+        // SAFETY: integers only; the child has not been reaped, or its number would not be kept.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
 /// Lets the signals that ask for an end come, those that wait included. For when handlers are in place.
 pub fn release_signals() {
     mask_signals(libc::SIG_UNBLOCK);

@@ -156,6 +156,13 @@ pub const IORING_OP_READ: u8 = 22;
 pub const IORING_OP_WRITE: u8 = 23;
 pub const IORING_OP_URING_CMD: u8 = 46;
 
+/// Use the registered buffer `buf_index`; in `op_flags` of `IORING_OP_URING_CMD`.
+pub const IORING_URING_CMD_FIXED: u32 = 1 << 0;
+/// `_IOWR('N', 0x80, struct nvme_uring_cmd)`, include/uapi/linux/nvme_ioctl.h.
+pub const NVME_URING_CMD_IO: u32 = 0xc048_4e80;
+/// `_IOWR('N', 0x82, struct nvme_uring_cmd)`.
+pub const NVME_URING_CMD_ADMIN: u32 = 0xc048_4e82;
+
 pub const IOSQE_FIXED_FILE: u8 = 1 << 0;
 pub const IOSQE_ASYNC: u8 = 1 << 4;
 pub const IORING_FSYNC_DATASYNC: u32 = 1 << 0;
@@ -238,10 +245,58 @@ pub unsafe fn register(
     }
 }
 
+/// An entry whose command area is a `struct nvme_uring_cmd` (include/uapi/linux/nvme_ioctl.h): the command's
+/// 16 dwords with address (dwords 6 and 7), metadata length (8) and data length (9) in place of its data
+/// pointer, then a timeout of 0, the driver's own.
+#[inline]
+pub fn nvme_entry(base: Sqe, mut dwords: [u32; 16], address: u64, data_bytes: u32) -> Sqe128 {
+    dwords[6] = address as u32;
+    dwords[7] = (address >> 32) as u32;
+    dwords[8] = 0;
+    dwords[9] = data_bytes;
+    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    let mut more = [0; 64];
+    for (place, dword) in more.chunks_exact_mut(4).zip(&dwords[4..]) {
+        place.copy_from_slice(&dword.to_le_bytes());
+    }
+    Sqe128 {
+        base: Sqe {
+            addr3: pair(dwords[0], dwords[1]),
+            pad2: pair(dwords[2], dwords[3]),
+            ..base
+        },
+        more,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
+
+    #[test]
+    fn an_nvme_entry_is_the_commands_dwords_with_address_and_length() {
+        let mut dwords: [u32; 16] = std::array::from_fn(|index| 0x0101_0101 * index as u32);
+        (dwords[6], dwords[7], dwords[8], dwords[9]) = (9, 9, 9, 9);
+        let sqe = nvme_entry(Sqe::default(), dwords, 0x1122_3344_5566_7788, 4096);
+        assert_eq!(
+            (sqe.base.addr3, sqe.base.pad2),
+            (0x0101_0101 << 32, 0x0303_0303_0202_0202)
+        );
+        let byte = |at: usize| sqe.more[at - 16];
+        let word =
+            |at: usize| u32::from_le_bytes([byte(at), byte(at + 1), byte(at + 2), byte(at + 3)]);
+        // Offsets in `struct nvme_uring_cmd`.
+        assert_eq!((word(16), word(20)), (0x0404_0404, 0x0505_0505), "metadata");
+        assert_eq!((word(24), word(28)), (0x5566_7788, 0x1122_3344), "addr");
+        assert_eq!((word(32), word(36)), (0, 4096), "metadata_len, data_len");
+        assert_eq!(
+            (word(40), word(60)),
+            (0x0a0a_0a0a, 0x0f0f_0f0f),
+            "cdw10, cdw15"
+        );
+        assert_eq!((word(64), word(68)), (0, 0), "timeout_ms");
+    }
 
     #[test]
     fn layouts_are_the_kernels() {

@@ -86,6 +86,15 @@ pub fn limit(sysfs: &Sysfs, name: &'static str) -> Result<Limit, SysfsError> {
         .map_err(|_| SysfsError::garbled(&path, line.unwrap_or(&text), "a list of limits"))
 }
 
+/// The user whose rights this process has; `None` where the kernel does not say.
+#[must_use]
+pub fn effective_user(sysfs: &Sysfs) -> Option<u32> {
+    let text = read_text(&sysfs.proc("self/status")).ok()?;
+    // proc_pid_status(5): real, effective, saved, file system.
+    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// `kernel.io_uring_disabled`: 0 for all, 1 privileged and group only, 2 nobody. Absent before Linux 6.6.
 ///
 /// # Errors

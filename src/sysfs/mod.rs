@@ -3,14 +3,23 @@
 //! A fact that is not there and a fact that is garbled are different things: the first is `None` (or
 //! [`SysfsError::Read`] where it must exist), the second is [`SysfsError::Garbled`]. Never a silent zero.
 
+pub mod absent;
+pub mod ata;
+pub mod attach;
+pub mod bind;
 pub mod block;
 pub mod filesystems;
+pub mod format;
 pub mod host;
 pub mod mounts;
 pub mod node;
 pub mod nvme;
+pub mod nvme_controller;
+pub mod nvme_ctrl;
 pub mod pci;
+pub mod sas;
 pub mod scsi;
+pub mod scsi_host;
 pub mod swaps;
 
 pub use block::BlockDev;

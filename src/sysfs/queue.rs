@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct BlockQueue {
     /// Largest request that is not split (`queue/max_sectors_kb`).
     pub max_io: Option<Bytes>,
+    /// Largest request that the device takes (`queue/max_hw_sectors_kb`).
+    pub max_hw: Option<Bytes>,
+    /// Pieces of memory that one request may have (`queue/max_segments`).
+    pub max_segments_count: Option<u32>,
     /// Requests that the block layer holds for the device (`queue/nr_requests`).
     pub nr_requests_count: Option<u32>,
     /// Commands that the device itself holds (`device/queue_depth`: SCSI, and NCQ through it).
@@ -47,6 +51,10 @@ impl BlockQueue {
         let vendor = text(&device.join("vendor")).filter(|name| !name.starts_with("0x"));
         let model = text(&device.join("model"));
         Ok(Self {
+            max_hw: number(&queue.join("max_hw_sectors_kb"))?
+                .and_then(|kib| kib.checked_mul(1024))
+                .map(Bytes),
+            max_segments_count: count(queue.join("max_segments"))?,
             max_io: kib.and_then(|kib| kib.checked_mul(1024)).map(Bytes),
             nr_requests_count: count(queue.join("nr_requests"))?,
             queue_depth_count: count(device.join("queue_depth"))?,

@@ -10,6 +10,9 @@ mod guest;
 mod invariants;
 mod positions;
 mod recorded;
+mod report;
+#[path = "../shared/report_cells.rs"]
+mod report_cells;
 mod runs;
 #[path = "../shared/skipped.rs"]
 mod skipped;

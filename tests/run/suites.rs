@@ -287,8 +287,7 @@ fn rounds_end_when_all_tracked_steps_are_steady_and_at_the_most_otherwise() {
 
 #[test]
 fn fio_s_criterion_ends_a_step_early_or_lets_it_run() {
-    let words =
-        "--steadystate iops:1% --steadystate_duration 4s --ramp_time 0s --iodepth 4";
+    let words = "--steadystate iops:1% --steadystate_duration 4s --ramp_time 0s --iodepth 4";
     let (ran, record) = run_json(&format!(
         "run {words} --runtime 60s --device sim:latency=1ms,parallelism=4"
     ));
@@ -521,7 +520,14 @@ fn a_suite_that_writes_needs_leave_and_read_only_does_without() {
     let mut command = lanemark(&format!(
         "{words} --read-only --format json --progress none"
     ));
-    command.args(["--only", "random read bs=4k", "--only", "random read bs=64k", "--iodepth", "4"]);
+    command.args([
+        "--only",
+        "random read bs=4k",
+        "--only",
+        "random read bs=64k",
+        "--iodepth",
+        "4",
+    ]);
     let ran = Ran::of(&command.output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.record().steps.len(), 2);

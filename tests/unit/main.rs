@@ -1,11 +1,19 @@
 //! What needs neither root nor a device: one binary, since each one is linked with the whole library.
 #![allow(clippy::unwrap_used)]
 
+mod attachments;
+mod claim;
+mod compare_stats;
 mod config_jobs;
+mod devices_attached;
 mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
+mod pci_paths;
+#[path = "../shared/report_cells.rs"]
+mod report_cells;
+mod report_html;
 mod report_json_csv;
 mod report_output;
 mod report_text;

@@ -4,7 +4,7 @@ use lanemark::record::Record;
 use lanemark::report::{Format, Style, render};
 use std::path::Path;
 
-fn fixtures() -> Vec<(String, Record)> {
+pub fn fixtures() -> Vec<(String, Record)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records");
     let mut found: Vec<_> = std::fs::read_dir(folder)
         .unwrap()

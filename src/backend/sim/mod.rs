@@ -52,6 +52,8 @@ impl SimDevice {
             physical_block: None,
             rotational: None,
             max_io: None,
+            max_command: None,
+            block_path: None,
             device_depth: Some(spec.parallelism),
             trim: Ok(()),
             flush: Ok(()),

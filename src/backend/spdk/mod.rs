@@ -4,10 +4,9 @@
 //! Commands are built by `proto::nvme` and sent raw. Only an I/O larger than one command may carry goes through
 //! the driver's own read and write calls, which split it.
 
-mod format;
 mod queue;
 
-pub use format::Layout;
+pub use crate::proto::nvme::Layout;
 pub use queue::SpdkQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
@@ -119,6 +118,8 @@ impl SpdkDevice {
             physical_block: None,
             rotational: Some(false),
             max_io: Some(Bytes(u64::from(controller.max_transfer_bytes()))),
+            max_command: None,
+            block_path: None,
             device_depth: Some(controller.queue_entries() - 1),
             trim: identify
                 .dataset_management

@@ -1,10 +1,10 @@
 //! One queue pair as a [`Queue`]: builds commands, holds back what is beyond the queue's depth, and turns SPDK's
 //! completions into the sink's.
 
-use super::format::{Layout, Metadata};
 use crate::backend::{BackendError, Closed, Full, Gone, Queue, QueueSpec, Sink, Wait};
 use crate::errno::Errno;
 use crate::proto::nvme::{Command, DSM_RANGE_BYTES, NvmeStatus, dsm_range};
+use crate::proto::nvme::{Layout, Metadata};
 use crate::request::{Io, Op, Slot, Status};
 use crate::spdk::{Completions, Controller, Lane, Payload, Qpair, QpairSpec, Refused, Split};
 use std::collections::VecDeque;

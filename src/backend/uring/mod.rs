@@ -2,18 +2,21 @@
 
 mod open;
 mod probe;
-mod queue;
+mod rules;
 
-pub use queue::UringQueue;
+pub use rules::FileRules;
 
+use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, QueueSpec};
-use crate::errno::Errno;
-use crate::sys::ring::RingError;
-use crate::sys::slots::{Registered, SlotRing, SlotRingSpec};
-use crate::sysfs::Sysfs;
+use crate::sys::ioctl::{self, NodeKind};
+use crate::sys::slots::{SlotRing, SlotRingSpec};
+use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
 use std::fs::File;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One reactor's queue.
+pub type UringQueue = RingQueue<FileRules>;
 
 /// How to open a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,30 +91,21 @@ impl UringDevice {
         })
     }
 
+    /// The SCSI device's folder, where it is a disk of that kind or a partition of one.
+    fn scsi_dir(&self) -> Option<PathBuf> {
+        let NodeKind::Block { major, minor } = ioctl::node_kind(&self.file).ok()? else {
+            return None;
+        };
+        let block = BlockDev::numbered(&self.sysfs, DevNum { major, minor }).ok()?;
+        let disk = BlockDev::named(&self.sysfs, block.disk_name()).ok()?;
+        scsi::device_dir(disk.dir())
+    }
+
     /// Adds what the opener knows beyond the node: names, identity, uses.
     #[must_use]
     pub fn with_facts(mut self, change: impl FnOnce(&mut DeviceFacts)) -> Self {
         change(&mut self.facts);
         self
-    }
-}
-
-/// Lines for the record, each once, shared with the queues.
-#[derive(Debug, Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
-
-impl Notes {
-    fn add(&self, line: String) {
-        // A panic while adding a line leaves a list of lines all the same.
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !notes.contains(&line) {
-            notes.push(line);
-        }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.clone()
     }
 }
 
@@ -147,97 +141,17 @@ impl Device for UringDevice {
         for line in registered_lines(&ring.registered()) {
             self.notes.add(line);
         }
-        Ok(UringQueue::new(
-            (ring, Arc::clone(&self.file)),
+        let writes = self.writes && spec.writes;
+        Ok(RingQueue::new(
+            ring,
             spec,
-            &self.facts,
-            self.writes && spec.writes,
+            FileRules::new(
+                (Arc::clone(&self.file), self.scsi_dir()),
+                spec,
+                &self.facts,
+                writes,
+            ),
             (self.sysfs.clone(), self.notes.clone()),
         ))
-    }
-}
-
-/// What registration brought, for the record.
-fn registered_lines(registered: &Registered) -> [String; 4] {
-    let outcome = |what: &str, done: Result<(), Errno>, hint: &str| match done {
-        Ok(()) => format!("registered {what}"),
-        Err(errno) => format!("registered {what}: no, {errno}{hint}"),
-    };
-    let memlock = match registered.buffers {
-        Err(Errno(libc::ENOMEM)) => "; raise `ulimit -l` (RLIMIT_MEMLOCK), or run as root",
-        _ => "",
-    };
-    [
-        outcome("buffers", registered.buffers, memlock),
-        outcome("file", registered.file, ""),
-        format!("buffers on {}", registered.pages.name()),
-        format!(
-            "{}{}",
-            registered.task_run.name(),
-            if registered.ring {
-                ", registered ring"
-            } else {
-                ""
-            }
-        ),
-    ]
-}
-
-/// A ring's error with what to do about it.
-fn ring_error(path: &str, error: RingError) -> BackendError {
-    match error {
-        RingError::TooDeep { .. } | RingError::TooOld => BackendError::Unsuitable {
-            path: path.to_owned(),
-            why: format!("cannot be driven so: {error}"),
-        },
-        RingError::Kernel { what, errno } => BackendError::Setup {
-            path: path.to_owned(),
-            what,
-            errno,
-            hint: match errno {
-                Errno(libc::EPERM | libc::EACCES) => {
-                    "; io_uring is forbidden here: see the sysctl kernel.io_uring_disabled, or the container's seccomp profile"
-                }
-                Errno(libc::ENOSYS) => "; this kernel is built without io_uring",
-                Errno(libc::ENOMEM) => {
-                    "; raise `ulimit -l` (RLIMIT_MEMLOCK), or use a lower iodepth or a smaller bs"
-                }
-                Errno(libc::EMFILE | libc::ENFILE) => "; raise `ulimit -n`",
-                _ => "",
-            }
-            .to_owned(),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sys::buffers::PageKind;
-    use crate::sys::ring::TaskRun;
-
-    #[test]
-    fn what_the_kernel_refuses_is_told_with_its_remedy() {
-        let lines = registered_lines(&Registered {
-            buffers: Err(Errno(libc::ENOMEM)),
-            file: Ok(()),
-            ring: false,
-            task_run: TaskRun::Interrupting,
-            pages: PageKind::Plain,
-        });
-        assert!(lines[0].starts_with("registered buffers: no, ENOMEM"));
-        assert!(lines[0].contains("ulimit -l"));
-        assert_eq!(lines[1], "registered file");
-        let error = ring_error(
-            "x",
-            RingError::Kernel {
-                what: "io_uring_setup",
-                errno: Errno(libc::EPERM),
-            },
-        );
-        assert!(error.to_string().contains("kernel.io_uring_disabled"));
-        let deep = ring_error("x", RingError::TooDeep { asked: 40_000 });
-        assert!(matches!(deep, BackendError::Unsuitable { .. }));
-        assert!(deep.to_string().contains("32768"));
     }
 }

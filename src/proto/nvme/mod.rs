@@ -6,6 +6,7 @@
 
 mod command;
 mod ctrlr;
+mod layout;
 mod ns;
 mod smart;
 mod status;
@@ -13,6 +14,7 @@ mod status_names;
 
 pub use command::{COMMAND_BYTES, Command, DSM_RANGE_BYTES, PiCheck, dsm_range, opcode};
 pub use ctrlr::{ControllerKind, IDENTIFY_BYTES, IdentifyController};
+pub use layout::{Layout, Metadata};
 pub use ns::{IdentifyNamespace, LbaFormat, NamespaceIds, PiType};
 pub use smart::{SMART_BYTES, SMART_LOG_ID, SmartLog};
 pub use status::NvmeStatus;

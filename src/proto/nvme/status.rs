@@ -38,6 +38,13 @@ impl NvmeStatus {
         Self::from_field(u16::from_le_bytes([entry[14], entry[15]]))
     }
 
+    /// From the result of a passthrough command in Linux: the status field without its phase tag, so SC 7:0,
+    /// SCT 10:8, CRD 12:11, M 13, DNR 14. Nothing above it is looked at.
+    #[must_use]
+    pub const fn from_result(result: i32) -> Self {
+        Self::from_field(((result as u32) << 1) as u16)
+    }
+
     /// From type and code alone.
     #[must_use]
     pub const fn new(sct: u8, sc: u8) -> Self {

@@ -1,10 +1,14 @@
 //! The terminal report: what was measured, how far it can be trusted, and what to do next.
 
+mod comparison;
 mod details;
 mod figures;
+pub mod lanes;
 mod layout;
-mod path;
+pub mod path;
 mod whole;
+
+pub use comparison::render as render_comparison;
 
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};

@@ -180,3 +180,47 @@ pub fn criterion_text(criterion: &Criterion) -> String {
     );
     format!("{}: {word}, {measured}", criterion.text)
 }
+
+/// Measured against each limit, and the verdict; for `lanes`, where the path stands above.
+pub fn measured_rows(step: &Step) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let sides = [
+        ("read", &step.read, &step.ceilings.read),
+        ("write", &step.write, &step.ceilings.write),
+    ];
+    for (name, direction, ceilings) in sides {
+        let Some(direction) = direction else { continue };
+        let text = format!(
+            "{name} {} GB/s, {} IOPS at depth {}",
+            show::rate(direction.bytes_per_s, GB_BYTES),
+            show::iops(direction.iops),
+            show::count(step.depth.asked_count)
+        );
+        rows.push(Row::new("measured", text));
+        for kind in CeilingKind::ALL {
+            let known = ceilings.as_ref().and_then(|ceilings| ceilings.of(kind));
+            let Some(text) = known.and_then(ceiling_text) else {
+                continue;
+            };
+            let share = step
+                .verdict
+                .shares
+                .iter()
+                .find(|share| share.direction == name && share.of == kind);
+            let share = share.map_or(String::new(), |share| {
+                let (low, high) = (
+                    show::percent(share.low_pct, 3),
+                    show::percent(share.high_pct, 3),
+                );
+                if low == high {
+                    format!(": {high} of it")
+                } else {
+                    format!(": {low} to {high} of it")
+                }
+            });
+            rows.push(Row::new(kind.name(), printable(&(text + &share))));
+        }
+    }
+    rows.extend(verdict(step));
+    rows
+}

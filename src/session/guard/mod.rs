@@ -16,7 +16,7 @@ pub use consent::Consent;
 pub use detect::{Found, find_all};
 pub use finding::{Finding, Place, Refusal, Relation};
 pub use signature::{Signature, UnknownSignature, parse_overwrite};
-pub use uses::{describe, of_disk};
+pub use uses::{describe, of_device, of_disk};
 
 use super::identity::{self, Alias, Device, Target, Way};
 use super::machine::Machine;
@@ -57,7 +57,7 @@ pub struct Permit {
     path: PathBuf,
     kind: Option<NodeKind>,
     disk_sequence: Option<u64>,
-    hold_exclusive: Vec<PathBuf>,
+    block_nodes: Vec<PathBuf>,
     consent: Consent,
     intent: Intent,
     is_scratch: bool,
@@ -76,10 +76,11 @@ impl Permit {
         self.kind
     }
 
-    /// Block nodes to hold open with `O_EXCL` while the device is written by another node (sg, ng).
+    /// Block nodes of the whole device, to be held open with `O_EXCL` while it is written past them (by its
+    /// sg or ng node). Empty for files and for what has no block node.
     #[must_use]
-    pub fn hold_exclusive(&self) -> &[PathBuf] {
-        &self.hold_exclusive
+    pub fn block_nodes(&self) -> &[PathBuf] {
+        &self.block_nodes
     }
 }
 
@@ -161,7 +162,7 @@ impl<'a> Guard<'a> {
                     path: path.to_owned(),
                     kind: Some(kind),
                     disk_sequence: None,
-                    hold_exclusive: Vec::new(),
+                    block_nodes: Vec::new(),
                     consent: Consent::default(),
                     intent: Intent::Write,
                     is_scratch: true,
@@ -203,7 +204,7 @@ impl<'a> Guard<'a> {
                 path: PathBuf::from(name),
                 kind: None,
                 disk_sequence: None,
-                hold_exclusive: Vec::new(),
+                block_nodes: Vec::new(),
                 consent: consent.clone(),
                 intent,
                 is_scratch: false,
@@ -231,8 +232,7 @@ impl<'a> Guard<'a> {
         findings.extend(consent::for_device(machine, device, consent));
         findings.extend(self.carried(machine, device, consent));
         let block_node = |alias: &&Alias| alias.way == Way::Disk;
-        let is_char = matches!(device.node.kind, NodeKind::Char(_));
-        let held = device.aliases.iter().filter(block_node).filter(|_| is_char);
+        let held = device.aliases.iter().filter(block_node);
         let permit = Permit {
             path: device.node.path.clone(),
             kind: Some(device.node.kind),
@@ -240,7 +240,7 @@ impl<'a> Guard<'a> {
                 .disks
                 .first()
                 .and_then(|disk| disk.disk_sequence().ok().flatten()),
-            hold_exclusive: held.map(|alias| alias.path.clone()).collect(),
+            block_nodes: held.map(|alias| alias.path.clone()).collect(),
             consent: consent.clone(),
             intent,
             is_scratch: false,
@@ -327,7 +327,7 @@ impl<'a> Guard<'a> {
             path: node.path.clone(),
             kind: Some(node.kind),
             disk_sequence: None,
-            hold_exclusive: Vec::new(),
+            block_nodes: Vec::new(),
             consent: consent.clone(),
             intent,
             is_scratch: false,
@@ -385,6 +385,28 @@ pub fn in_use(sysfs: &Sysfs, path: &Path) -> Vec<String> {
             .collect())
     };
     look().unwrap_or_else(|error| vec![format!("unknown: {error}")])
+}
+
+/// Imported ZFS pools that a device may belong to, which no list of the kernel's shows: its labels are read.
+#[must_use]
+pub fn imported_pools_on(
+    machine: &Machine<'_>,
+    device: &Device,
+    contents: &dyn Contents,
+) -> Vec<Finding> {
+    if filesystems::imported_zfs_pools(machine.sysfs).is_ok_and(|pools| pools.is_empty()) {
+        return Vec::new();
+    }
+    let decides = |finding: &Finding| {
+        matches!(
+            finding,
+            Finding::ZfsImported { .. } | Finding::Unreadable { .. }
+        )
+    };
+    let guard = Guard::with_contents(machine.sysfs, contents);
+    let mut found = guard.carried(machine, device, &Consent::default());
+    found.retain(decides);
+    found
 }
 
 fn signatures(content: &dyn ReadAt, place: &Place) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! Counters of Advanced Error Reporting (Linux `Documentation/ABI/testing/sysfs-bus-pci-devices-aer`).
 
-use super::absent::{Absent, Fact};
+use crate::sysfs::absent::{Absent, Fact};
 use crate::sysfs::{SysfsError, read_text};
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 //! Offsets and fields are those of the PCI Express Base Specification 6.0, 7.5.1 (header) and 7.5.3 (PCI
 //! Express Capability Structure); Linux has the same in `include/uapi/linux/pci_regs.h`.
 
-use super::absent::{Absent, Fact};
 use super::link::PciSpeed;
+use crate::sysfs::absent::{Absent, Fact};
 use crate::sysfs::read_bytes;
 use std::path::{Path, PathBuf};
 
@@ -178,7 +178,7 @@ impl Config {
         }
         let mut at = usize::from(self.bytes[CAPABILITIES_POINTER] & !3);
         for _ in 0..48 {
-            if at < HEADER_BYTES || at >= PCI_BYTES {
+            if !(HEADER_BYTES..PCI_BYTES).contains(&at) {
                 return None;
             }
             if self.bytes[at] == id {
@@ -328,6 +328,12 @@ mod tests {
             assert_eq!(with(0x08, reserved << 5).payload_bytes, None);
             assert_eq!(with(0x08, reserved << 12).read_request_bytes, None);
         }
+    }
+
+    #[test]
+    fn speeds_widths_and_flags_move_alone() {
+        let base = express(&[(0x02, 2)]).unwrap();
+        let with = |offset, word| express(&[(0x02, 2), (offset, word)]).unwrap();
         for (code, speed) in (1..).zip(PciSpeed::ALL) {
             assert_eq!(
                 with(0x0c, code),

@@ -1,6 +1,6 @@
 //! Speed and width of a function's link, as sysfs spells them.
 
-use super::absent::{Absent, Fact};
+use crate::sysfs::absent::{Absent, Fact};
 use crate::sysfs::{SysfsError, read_text};
 use std::fmt;
 use std::path::Path;

@@ -10,7 +10,6 @@
 //!
 //! Facts that hardware or an old kernel may lack are a [`Fact`]: the value, or [`Absent`] with the reason.
 
-mod absent;
 mod aer;
 mod bdf;
 mod config;
@@ -18,7 +17,7 @@ mod group;
 mod link;
 mod path;
 
-pub use absent::{Absent, Fact, fault};
+pub use super::absent::{Absent, Fact, fault};
 pub use aer::{Aer, AerClass};
 pub use bdf::{BadBdf, Bdf};
 pub use config::{Express, PortKind};
@@ -26,8 +25,8 @@ pub use group::{IommuGroup, Member};
 pub use link::{LinkState, PciSpeed};
 pub use path::{Hop, PciPath};
 
+use super::absent::hex;
 use super::{Sysfs, SysfsError, link_name, names_in, read_text, read_word, real_path};
-use absent::hex;
 use std::path::{Path, PathBuf};
 
 /// A kernel driver.
@@ -132,6 +131,21 @@ impl Function {
             .iter()
             .filter_map(|name| Bdf::parse(name))
             .filter_map(|bdf| Self::read(sysfs, bdf).ok())
+            .collect();
+        all.sort_by_key(|function| function.bdf);
+        Ok(all)
+    }
+
+    /// The functions of mass storage only (class 01h), in order: the others are not looked at.
+    ///
+    /// # Errors
+    /// [`SysfsError::Read`] where there is no list of functions.
+    pub fn all_storage(sysfs: &Sysfs) -> Result<Vec<Self>, SysfsError> {
+        let folder = sysfs.sys("bus/pci/devices");
+        let mut all: Vec<Self> = names_in(&folder)?
+            .iter()
+            .filter(|name| class_of(&folder.join(name)).is_ok_and(|class| class >> 16 == 1))
+            .filter_map(|name| Self::read(sysfs, Bdf::parse(name)?).ok())
             .collect();
         all.sort_by_key(|function| function.bdf);
         Ok(all)

@@ -26,10 +26,11 @@ fn every_job_loads_and_fits() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
-        if path
+        let is_yaml = path
             .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+            .is_some_and(|extension| extension == "yaml");
+        // The datasheets are no job.
+        if is_yaml && !path.ends_with("drives.yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(
                 text.starts_with('#'),

@@ -18,6 +18,8 @@ pub fn device(path: &str, block_bytes: u32, capacity_bytes: u64) -> DeviceFacts 
         physical_block: None,
         rotational: None,
         max_io: None,
+        max_command: None,
+        block_path: None,
         device_depth: None,
         trim: Ok(()),
         flush: Ok(()),

@@ -191,18 +191,13 @@ fn advice_names_the_serial_only_where_it_is_unique() {
 }
 
 #[test]
-fn a_permit_for_a_generic_node_holds_the_block_nodes_of_every_path() {
+fn a_permit_names_the_block_nodes_of_every_path_to_be_held() {
     let tree = machine();
     tree.scsi_disk("sdd", "8:48", 3, "SER-B", "naa.500000000000000b");
     let permit = check(&tree, "/dev/sg1", &consent(&["SER-B"], NONE)).unwrap();
     assert_eq!(
-        permit.hold_exclusive(),
+        permit.block_nodes(),
         [Path::new("/dev/sdb"), Path::new("/dev/sdd")]
-    );
-    let permit = check(&tree, "/dev/sdb", &consent(&["SER-B"], NONE)).unwrap();
-    assert!(
-        permit.hold_exclusive().is_empty(),
-        "the block node itself is opened exclusively"
     );
 }
 

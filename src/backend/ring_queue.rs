@@ -1,17 +1,14 @@
-//! One io_uring queue behind the [`Queue`] trait.
+//! One io_uring queue behind the [`Queue`] trait, whatever its ring carries.
 
-use crate::backend::{Batch, Closed, DeviceFacts, Full, Gone, Queue, QueueSpec, Sink, Wait};
+use super::{BackendError, Batch, Closed, Full, Gone, Queue, QueueSpec, Sink, Wait};
 use crate::errno::Errno;
-use crate::request::{Io, Op, Slot, Status};
-use crate::sys::ioctl;
-use crate::sys::slots::{Request, SlotRing};
+use crate::request::{Io, Slot, Status};
+use crate::sys::ring::RingError;
+use crate::sys::slots::{Registered, SlotKind, SlotRing};
 use crate::sys::workers::{thread_id, worker_time};
 use crate::sysfs::Sysfs;
-use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use super::Notes;
 
 /// For the record, where it was so.
 const WORKERS: &str = "some I/Os went through io_uring's worker threads (driver without NOWAIT, no free tag, or flush)";
@@ -20,12 +17,10 @@ const WORKERS: &str = "some I/Os went through io_uring's worker threads (driver 
 /// completions; where the ring polls the device (IOPOLL) it spins instead, since the kernel's polling
 /// loop knows no timeout.
 #[derive(Debug)]
-pub struct UringQueue {
-    ring: SlotRing,
+pub struct RingQueue<R: Rules> {
+    ring: SlotRing<R::Kind>,
     batch: Batch,
-    rules: Rules,
-    /// The device itself, to be asked whether it is still there.
-    file: Arc<File>,
+    rules: R,
     /// I/Os that this queue itself refused, to be reported by the next poll.
     refused: Vec<(Slot, Errno)>,
     /// What the next poll of refusals takes from; the two swap places.
@@ -34,58 +29,26 @@ pub struct UringQueue {
     at_close: (Sysfs, Notes),
 }
 
-/// What may be sent, and in which units.
-#[derive(Debug, Clone, Copy)]
-struct Rules {
-    block_bytes: u64,
-    slot_bytes: u32,
-    writes: bool,
-    trim: bool,
+/// What one backend sends for an I/O, and how it knows that the device is gone.
+pub trait Rules {
+    /// What the ring carries.
+    type Kind: SlotKind;
+
+    /// The request for an I/O, or why it is refused.
+    ///
+    /// # Errors
+    /// An errno, with which the I/O completes.
+    fn request(&self, io: Io) -> Result<<Self::Kind as SlotKind>::Request, Errno>;
+
+    /// Whether a failed I/O says that the device is gone, and how it shall be told.
+    fn gone_by(&self, status: Status) -> Option<Gone>;
 }
 
-impl Rules {
-    /// The request for an I/O, or why it is refused: EPERM for a change on a queue that was opened
-    /// without writes, EOPNOTSUPP for a trim where there is none, EINVAL for more than a slot holds.
-    #[inline]
-    fn request(self, io: Io) -> Result<Request, Errno> {
-        if io.op == Op::Probe {
-            return Err(Errno(libc::EOPNOTSUPP));
-        }
-        if io.op != Op::Read && !self.writes {
-            return Err(Errno(libc::EPERM));
-        }
-        let offset_bytes = io.lba.wrapping_mul(self.block_bytes);
-        let length = u64::from(io.blocks) * self.block_bytes;
-        let length_bytes = match u32::try_from(length) {
-            Ok(length_bytes) if length_bytes <= self.slot_bytes => length_bytes,
-            _ if matches!(io.op, Op::Trim | Op::Flush) => 0,
-            _ => return Err(Errno(libc::EINVAL)),
-        };
-        match io.op {
-            Op::Read => Ok(Request::Read {
-                offset_bytes,
-                length_bytes,
-            }),
-            Op::Write => Ok(Request::Write {
-                offset_bytes,
-                length_bytes,
-            }),
-            Op::Trim if self.trim => Ok(Request::Discard {
-                offset_bytes,
-                length_bytes: length,
-            }),
-            Op::Trim | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
-            Op::Flush => Ok(Request::Datasync),
-        }
-    }
-}
-
-impl UringQueue {
+impl<R: Rules> RingQueue<R> {
     pub(super) fn new(
-        (ring, file): (SlotRing, Arc<File>),
+        ring: SlotRing<R::Kind>,
         spec: QueueSpec,
-        facts: &DeviceFacts,
-        writes: bool,
+        rules: R,
         at_close: (Sysfs, Notes),
     ) -> Self {
         // A refusal per slot is the most there can be: neither list ever grows.
@@ -93,13 +56,7 @@ impl UringQueue {
         Self {
             ring,
             batch: spec.batch,
-            rules: Rules {
-                block_bytes: u64::from(facts.logical_block.bytes()),
-                slot_bytes: spec.slot_bytes,
-                writes,
-                trim: facts.trim.is_ok(),
-            },
-            file,
+            rules,
             refused: Vec::with_capacity(places),
             refused_before: Vec::with_capacity(places),
             at_close,
@@ -143,22 +100,6 @@ impl UringQueue {
     }
 }
 
-/// Whether a failed I/O says that the device is gone. A removed block device says so by its size alone:
-/// the kernel sets it to nothing (block/genhd.c, `__blk_mark_disk_dead`), so that reads find the end of
-/// the device (0 bytes moved) and writes no room (ENOSPC, block/fops.c). A file's size is its own affair.
-#[cold]
-fn gone_by(status: Status, file: &File) -> Option<Gone> {
-    if status.is_gone() {
-        return Some(Gone(status));
-    }
-    let at_the_end = matches!(
-        status,
-        Status::Short { got_bytes: 0 } | Status::Errno(Errno(libc::ENOSPC))
-    );
-    let is_nothing = at_the_end && ioctl::block_capacity_bytes(file) == Ok(0);
-    is_nothing.then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
-}
-
 /// What a failed enter means: nothing to worry about, or the end.
 #[cold]
 fn after_error(errno: Errno) -> Result<u32, Gone> {
@@ -170,7 +111,7 @@ fn after_error(errno: Errno) -> Result<u32, Gone> {
     }
 }
 
-impl Queue for UringQueue {
+impl<R: Rules> Queue for RingQueue<R> {
     const SLEEPS: bool = true;
     const FOUND_TOGETHER: bool = true;
 
@@ -218,14 +159,13 @@ impl Queue for UringQueue {
             ring,
             batch,
             rules,
-            file,
             refused,
             ..
         } = self;
         let mut gone = None;
         let drained = ring.drain(batch.complete_max, |slot, status, buffer| {
             if !status.is_ok() && gone.is_none() {
-                gone = gone_by(status, file);
+                gone = rules.gone_by(status);
             }
             let request = rules.request(sink.complete(slot, status, buffer)?);
             request
@@ -250,5 +190,109 @@ impl Queue for UringQueue {
         Closed {
             abandoned_count: self.ring.close(limit),
         }
+    }
+}
+
+/// Lines for the record, each once, shared with the queues.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub(super) fn add(&self, line: String) {
+        // A panic while adding a line leaves a list of lines all the same.
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&line) {
+            notes.push(line);
+        }
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.clone()
+    }
+}
+
+/// What registration brought, for the record.
+pub(super) fn registered_lines(registered: &Registered) -> [String; 4] {
+    let outcome = |what: &str, done: Result<(), Errno>, hint: &str| match done {
+        Ok(()) => format!("registered {what}"),
+        Err(errno) => format!("registered {what}: no, {errno}{hint}"),
+    };
+    let memlock = match registered.buffers {
+        Err(Errno(libc::ENOMEM)) => "; raise `ulimit -l` (RLIMIT_MEMLOCK), or run as root",
+        _ => "",
+    };
+    [
+        outcome("buffers", registered.buffers, memlock),
+        outcome("file", registered.file, ""),
+        format!("buffers on {}", registered.pages.name()),
+        format!(
+            "{}{}",
+            registered.task_run.name(),
+            if registered.ring {
+                ", registered ring"
+            } else {
+                ""
+            }
+        ),
+    ]
+}
+
+/// A ring's error with what to do about it.
+pub(super) fn ring_error(path: &str, error: RingError) -> BackendError {
+    match error {
+        RingError::TooDeep { .. } | RingError::TooOld => BackendError::Unsuitable {
+            path: path.to_owned(),
+            why: format!("cannot be driven so: {error}"),
+        },
+        RingError::Kernel { what, errno } => BackendError::Setup {
+            path: path.to_owned(),
+            what,
+            errno,
+            hint: match errno {
+                Errno(libc::EPERM | libc::EACCES) => {
+                    "; io_uring is forbidden here: see the sysctl kernel.io_uring_disabled, or the container's seccomp profile"
+                }
+                Errno(libc::ENOSYS) => "; this kernel is built without io_uring",
+                Errno(libc::ENOMEM) => {
+                    "; raise `ulimit -l` (RLIMIT_MEMLOCK), or use a lower iodepth or a smaller bs"
+                }
+                Errno(libc::EMFILE | libc::ENFILE) => "; raise `ulimit -n`",
+                _ => "",
+            }
+            .to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::buffers::PageKind;
+    use crate::sys::ring::TaskRun;
+
+    #[test]
+    fn what_the_kernel_refuses_is_told_with_its_remedy() {
+        let lines = registered_lines(&Registered {
+            buffers: Err(Errno(libc::ENOMEM)),
+            file: Ok(()),
+            ring: false,
+            task_run: TaskRun::Interrupting,
+            pages: PageKind::Plain,
+        });
+        assert!(lines[0].starts_with("registered buffers: no, ENOMEM"));
+        assert!(lines[0].contains("ulimit -l"));
+        assert_eq!(lines[1], "registered file");
+        let error = ring_error(
+            "x",
+            RingError::Kernel {
+                what: "io_uring_setup",
+                errno: Errno(libc::EPERM),
+            },
+        );
+        assert!(error.to_string().contains("kernel.io_uring_disabled"));
+        let deep = ring_error("x", RingError::TooDeep { asked: 40_000 });
+        assert!(matches!(deep, BackendError::Unsuitable { .. }));
+        assert!(deep.to_string().contains("32768"));
     }
 }

@@ -1,6 +1,6 @@
 //! A fact of hardware that may be missing, with the reason why.
 
-use crate::sysfs::{SysfsError, read_text};
+use super::{SysfsError, read_text};
 use std::path::{Path, PathBuf};
 
 /// A fact, or why there is none. Never a zero in its place.

@@ -1,6 +1,6 @@
 //! How a namespace's format travels: plain blocks, metadata beside them, protection information.
 
-use crate::proto::nvme::{Command, IdentifyNamespace, PiCheck, PiType};
+use super::{Command, IdentifyNamespace, PiCheck, PiType};
 
 /// Bytes of protection information with 16-bit guards.
 const PI_BYTES: u16 = 8;
@@ -114,8 +114,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::IDENTIFY_BYTES;
     use super::*;
-    use crate::proto::nvme::IDENTIFY_BYTES;
 
     fn layout(metadata: u8, shift: u8, flbas: u8, dps: u8) -> Result<Layout, String> {
         let mut bytes = [0; IDENTIFY_BYTES];

@@ -1,0 +1,204 @@
+//! What makers promise: `configs/drives.yaml`, built in.
+
+use serde::Deserialize;
+
+/// One drive or card.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drive {
+    /// Its name.
+    pub name: String,
+    /// Words of the model that it reports; one entry has to be there with all its words.
+    #[serde(rename = "match")]
+    pub words: Vec<String>,
+    /// Capacity, 10^12 bytes; of the whole card.
+    pub capacity_tb: f64,
+    /// Controllers on the card.
+    #[serde(default = "one")]
+    pub controllers: u32,
+    /// Thousands of random reads of 4 KiB a second.
+    pub read_kiops: Option<f64>,
+    /// Thousands of random writes of 4 KiB a second.
+    pub write_kiops: Option<f64>,
+    /// Sequential reads, 10^6 bytes a second.
+    pub read_mb_per_s: Option<f64>,
+    /// Sequential writes, 10^6 bytes a second.
+    pub write_mb_per_s: Option<f64>,
+}
+
+/// A controller with a rating.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// Its name.
+    pub name: String,
+    /// PCI vendor and device, as `lspci -n` writes them.
+    pub pci: Vec<String>,
+    /// Thousands of I/Os a second.
+    pub kiops: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    drives: Vec<Drive>,
+    controllers: Vec<Controller>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const TEXT: &str = include_str!("../../configs/drives.yaml");
+
+fn file() -> &'static File {
+    static FILE: std::sync::OnceLock<File> = std::sync::OnceLock::new();
+    FILE.get_or_init(|| serde_yaml::from_str(TEXT).expect("a test reads the built-in file"))
+}
+
+/// Every drive that is known.
+#[must_use]
+pub fn drives() -> &'static [Drive] {
+    &file().drives
+}
+
+/// The drive of this model and size. Of a card with several controllers each shows a part of the capacity.
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn drive(model: &str, capacity_bytes: u64) -> Option<&'static Drive> {
+    let words = words_of(model);
+    let fitting: Vec<&Drive> = drives()
+        .iter()
+        .filter(|drive| drive.words.iter().any(|entry| has_all(&words, entry)))
+        .collect();
+    let is_size = |drive: &&Drive| {
+        let part_tb = drive.capacity_tb / f64::from(drive.controllers);
+        let own_tb = capacity_bytes as f64 / 1e12;
+        (own_tb - part_tb).abs() <= part_tb / 10.0
+    };
+    match fitting.as_slice() {
+        [only] => Some(only),
+        several => several.iter().copied().find(|drive| is_size(drive)),
+    }
+}
+
+/// The rating of a controller by its PCI IDs.
+#[must_use]
+pub fn controller(vendor: u16, device: u16) -> Option<&'static Controller> {
+    let id = format!("{vendor:04x}:{device:04x}");
+    file().controllers.iter().find(|one| one.pci.contains(&id))
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    text.to_lowercase()
+        .split(|c: char| c.is_whitespace() || matches!(c, '_' | ',' | '/'))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Each word of an entry begins a word of the model; short ones (`ii`, `v2`) must be the whole word.
+fn has_all(model: &[String], entry: &str) -> bool {
+    words_of(entry).iter().all(|wanted| {
+        let is_it = |word: &String| {
+            if wanted.len() < 5 {
+                word == wanted
+            } else {
+                word.strip_prefix(wanted.as_str())
+                    .is_some_and(|rest| !wanted.starts_with("pm17") || rest.is_empty())
+            }
+        };
+        model.iter().any(is_it)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn name(model: &str, capacity_tb: f64) -> Option<&'static str> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let bytes = (capacity_tb * 1e12) as u64;
+        drive(model, bytes).map(|drive| drive.name.as_str())
+    }
+
+    /// The table of methods.md, 8, in its order: kIOPS and MB/s, read and write.
+    #[test]
+    fn every_row_of_the_table_is_there() {
+        let rows: Vec<[f64; 5]> = drives()
+            .iter()
+            .filter(|drive| drive.read_kiops.is_some())
+            .map(|d| {
+                let known = |value: Option<f64>| value.unwrap();
+                [
+                    d.capacity_tb,
+                    known(d.read_kiops),
+                    known(d.write_kiops),
+                    known(d.read_mb_per_s),
+                    known(d.write_mb_per_s),
+                ]
+            })
+            .collect();
+        let wanted = [
+            [2.4, 480.0, 490.0, 3000.0, 2500.0],
+            [1.3, 225.0, 345.0, 2800.0, 1300.0],
+            [1.3, 235.0, 375.0, 2700.0, 1700.0],
+            [1.6, 270.0, 375.0, 2800.0, 1700.0],
+            [3.2, 345.0, 385.0, 2700.0, 2200.0],
+            [3.2, 345.0, 385.0, 2800.0, 2200.0],
+            [2.6, 350.0, 385.0, 2700.0, 2200.0],
+            [1.6, 395.0, 270.0, 1550.0, 1100.0],
+            [3.2, 770.0, 230.0, 3100.0, 2200.0],
+            [2.2, 340.0, 110.0, 2700.0, 1000.0],
+            [2.2, 350.0, 103.0, 2700.0, 1000.0],
+            [4.8, 269.0, 51.0, 2600.0, 900.0],
+            [2.2, 531.0, 59.0, 2700.0, 1400.0],
+            [1.4, 750.0, 95.0, 3300.0, 630.0],
+            [1.6, 1200.0, 200.0, 6170.0, 2200.0],
+            [3.2, 1200.0, 200.0, 6170.0, 2200.0],
+            [3.2, 850.0, 80.0, 4500.0, 2600.0],
+            [3.2, 1000.0, 180.0, 6800.0, 6000.0],
+            [3.2, 750.0, 120.0, 5500.0, 1800.0],
+            [3.2, 1000.0, 120.0, 6000.0, 2000.0],
+            [3.2, 1000.0, 180.0, 6200.0, 2600.0],
+            [3.2, 980.0, 180.0, 6200.0, 2600.0],
+        ];
+        assert_eq!(rows, wanted);
+    }
+
+    #[test]
+    fn models_are_matched_by_their_words_and_by_size_where_several_fit() {
+        for (model, capacity_tb, wanted) in [
+            ("INTEL SSDPEDMD016T4", 1.6, Some("Intel P3700 1.6 TB")),
+            ("INTEL SSDPECME032T4", 1.6, Some("Intel P3608")),
+            ("KINGSTON DCP1000", 0.8, Some("Kingston DCP1000")),
+            ("Huawei ES3000 V2", 1.6, Some("Huawei ES3000 V2 1.6 TB")),
+            ("HUAWEI ES3000 V2", 3.2, Some("Huawei ES3000 V2 3.2 TB")),
+            (
+                "Virident FlashMAX II",
+                4.8,
+                Some("HGST Virident FlashMAX II 4.8 TB"),
+            ),
+            (
+                "Virident FlashMAX III",
+                2.2,
+                Some("HGST Virident FlashMAX III"),
+            ),
+            ("Samsung PM1725", 3.2, Some("Samsung PM1725")),
+            ("SAMSUNG PM1725a", 6.4, Some("Samsung PM1725a")),
+            ("SAMSUNG MZPLL3T2HAJQ-00005", 3.2, Some("Samsung PM1725b")),
+            ("HUSMR7632BHP301", 3.2, Some("HGST SN260 3.2 TB")),
+            ("P420m-MTFDGAR1T4MAX", 1.4, Some("Micron P420M")),
+            // Unlike size, or no such drive.
+            ("Huawei ES3000 V2", 2.4, None),
+            ("Samsung SSD 990 PRO 2TB", 2.0, None),
+            ("QEMU NVMe Ctrl", 0.1, None),
+            ("", 1.6, None),
+        ] {
+            assert_eq!(name(model, capacity_tb), wanted, "{model} {capacity_tb}");
+        }
+        assert_eq!(controller(0x1000, 0x0072).unwrap().name, "LSI SAS2008");
+        assert!(controller(0x1000, 0x0097).is_none());
+    }
+}

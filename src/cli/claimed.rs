@@ -1,0 +1,124 @@
+//! `--claim`: takes the NVMe devices of a run from the kernel for its time, and gives them back however it ends.
+//!
+//! The run is in a child process ([`standin`]); this one owns the claims. It touches no device, so that it is
+//! here to give them back when the child has failed, panicked, been killed or is stuck. Signals are passed on to
+//! the child and do not end this process. Only SIGKILL does: then `lanemark release` finds the claims in the state
+//! file.
+
+use super::exit::Exit;
+use super::{RunArgs, claim::moved_line, output, run};
+use crate::config::{BackendChoice, Job};
+use crate::record::Failure;
+use crate::session::claim::{ClaimError, Claimer, Lease, State, function_of};
+use crate::session::machine::Machine;
+use crate::sys::standin;
+use crate::sysfs::Sysfs;
+use std::time::Duration;
+
+/// A child that has reported may take this long to let go of its devices, before it is ended by force.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why the devices of a run were not claimed.
+#[derive(Debug, thiserror::Error)]
+enum NotClaimed {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error("--claim is for SPDK: leave it out, or --backend {0}")]
+    Backend(&'static str),
+}
+
+impl NotClaimed {
+    fn failure(&self) -> Failure {
+        let (kind, next_step, exit_code) = match self {
+            Self::Claim(error) => (error.kind(), error.next_step(), error.exit_code()),
+            Self::Backend(_) => ("usage", String::new(), Exit::Usage.code()),
+        };
+        Failure {
+            kind: kind.to_owned(),
+            text: self.to_string(),
+            next_step,
+            exit_code,
+        }
+    }
+}
+
+/// Runs `lanemark run --claim`; the exit code.
+pub(super) fn run(args: &RunArgs) -> Exit {
+    let sysfs = Sysfs::host();
+    // From here on a signal waits until the child is there to answer it.
+    standin::hold_signals();
+    // Read once: it may be a pipe.
+    let job = match run::load(args) {
+        Ok(job) => job,
+        Err(failure) => return run::refuse(None, args.format, &sysfs, failure),
+    };
+    let claimer = Claimer::new(&sysfs);
+    let lease = match take(&claimer, &job, &sysfs, args.dry_run) {
+        Ok(lease) => lease,
+        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+    };
+    for line in lease.moved().iter().map(moved_line) {
+        output::note(&line);
+    }
+    let done = standin::run(|| run::run_job(args, Some(job)).code());
+    let exit = match done {
+        Ok(code) => Exit::of_code(code),
+        Err(died) => run::died(args.format, died),
+    };
+    exit.and(give_back(lease))
+}
+
+/// Claims the devices of the job. What cannot be claimed is said before anything is moved.
+fn take<'c>(
+    claimer: &'c Claimer<'_>,
+    job: &Job,
+    sysfs: &Sysfs,
+    dry_run: bool,
+) -> Result<Lease<'c>, NotClaimed> {
+    // What is wrong with the job the run itself says, with nothing claimed.
+    let (Ok(names), Ok(choice)) = (job.device_names(), job.backend_choice()) else {
+        return Ok(Lease::none(claimer));
+    };
+    if !matches!(choice, BackendChoice::Auto | BackendChoice::Spdk) {
+        return Err(NotClaimed::Backend(choice.name()));
+    }
+    let machine = Machine::read(sysfs).map_err(ClaimError::from)?;
+    let state = State::peek(sysfs);
+    let mut wanted = Vec::new();
+    for name in names {
+        wanted.push(function_of(&machine, &state, name).map_err(ClaimError::from)?);
+    }
+    if dry_run {
+        claimer.plan(&wanted, true)?;
+        return Ok(Lease::none(claimer));
+    }
+    Ok(claimer.lease(&wanted)?)
+}
+
+fn give_back(lease: Lease<'_>) -> Exit {
+    if lease.is_empty() {
+        return Exit::Ok;
+    }
+    // It may be stuck in a device that it still has open.
+    if !standin::ended(END_LIMIT) {
+        standin::end();
+        let _ = standin::ended(END_LIMIT);
+    }
+    match lease.give_back() {
+        Ok(moved) => {
+            for line in moved.iter().map(moved_line) {
+                output::note(&line);
+            }
+            Exit::Ok
+        }
+        Err(error) => {
+            output::complain(&Failure {
+                kind: error.kind().to_owned(),
+                text: format!("not everything was given back: {error}"),
+                next_step: "lanemark release --all".to_owned(),
+                exit_code: Exit::Failed.code(),
+            });
+            Exit::Failed
+        }
+    }
+}

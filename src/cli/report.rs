@@ -1,0 +1,57 @@
+//! `lanemark report`: saved records as a page for people.
+
+use super::exit::Exit;
+use super::output::{self, Output};
+use super::saved::{self, Saved};
+use crate::record::Failure;
+use crate::report::html;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags of `lanemark report`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ReportArgs {
+    /// Records as `--format json` writes them, or folders of runs; several are shown side by side
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+
+    /// Write the page to this file, not to stdout
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: Option<PathBuf>,
+}
+
+/// Runs the verb; the exit code.
+pub fn run(args: &ReportArgs) -> Exit {
+    match page(args) {
+        Ok(()) => Exit::Ok,
+        Err(failure) => {
+            output::complain(&failure);
+            Exit::of_code(failure.exit_code)
+        }
+    }
+}
+
+fn page(args: &ReportArgs) -> Result<(), Failure> {
+    let output = Output::open(args.output.as_deref()).map_err(|error| error.failure())?;
+    let (mut records, mut comparisons) = (Vec::new(), Vec::new());
+    for path in &args.records {
+        if output.is(path) {
+            return Err(Failure {
+                kind: "usage".to_owned(),
+                text: format!(
+                    "the page cannot go into {}: it is a record that is read",
+                    path.display()
+                ),
+                next_step: "name another file with -o".to_owned(),
+                exit_code: Exit::Usage.code(),
+            });
+        }
+        match saved::load(path).map_err(|error| error.failure())? {
+            Saved::Run(record) => records.push(*record),
+            Saved::Comparison(comparison) => comparisons.push(*comparison),
+        }
+    }
+    output
+        .write(&html::render(&records, &comparisons))
+        .map_err(|error| error.failure())
+}

@@ -1,0 +1,417 @@
+//! Measures a device against its ceilings: a curve over depth, then the best depth again, then again with time
+//! burnt at each I/O.
+
+use crate::ceiling::host::{self, BurnPoint};
+use crate::ceiling::plateau::{self, CurvePoint};
+use crate::ceiling::verdict::{Members, Peer};
+use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, step_json};
+use crate::reactor::StopCause;
+use crate::record::{LaneBurn, LaneMeasurement, LanePoint, Outcome, Step};
+use crate::session::path::SeenPath;
+use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
+
+/// Parts of the reactor's time per I/O that are burnt.
+const BURN_PARTS: [f64; 3] = [0.25, 0.5, 1.0];
+/// Depths of small random I/O, and of large sequential I/O: the last three span a factor of four.
+const RANDOM_DEPTHS: [u32; 4] = [8, 32, 64, 128];
+const SEQUENTIAL_DEPTHS: [u32; 4] = [2, 8, 16, 32];
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LanesError {
+    /// The workload does not fit the device.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A run could not start.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The devices, as they were opened.
+    pub devices: Vec<String>,
+    /// Length of each probe, as a job has it.
+    pub runtime: String,
+    /// CPUs of the reactors.
+    pub cpus: Option<String>,
+    /// Number of reactors.
+    pub reactors: Option<String>,
+    /// Writes as well.
+    pub writes: bool,
+}
+
+/// One workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// `sequential read 128 KiB`.
+    pub name: String,
+    rw: &'static str,
+    bs: &'static str,
+    depths: [u32; 4],
+}
+
+/// The workloads, each with a plan for each depth.
+#[derive(Debug)]
+pub struct Workloads {
+    lanes: Vec<(Lane, Vec<Plan>)>,
+}
+
+impl Workloads {
+    /// Sequential 128 KiB and 1 MiB, random 4 KiB; reads, then writes where asked for.
+    ///
+    /// # Errors
+    /// [`LanesError::Config`] where a workload does not fit a device.
+    pub fn new(asked: &Asked, opened: &Opened, seed: u64) -> Result<Self, LanesError> {
+        let mut lanes = Vec::new();
+        let directions: &[bool] = if asked.writes {
+            &[false, true]
+        } else {
+            &[false]
+        };
+        for writes in directions {
+            for lane in lanes_of(*writes) {
+                let mut plans = Vec::new();
+                for depth in lane.depths {
+                    plans.push(plan(&job(asked, &lane, depth)?, &opened.facts(), seed)?);
+                }
+                lanes.push((lane, plans));
+            }
+        }
+        Ok(Self { lanes })
+    }
+
+    /// Every plan, for whoever has to permit it.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.lanes.iter().flat_map(|(_, plans)| plans)
+    }
+
+    /// Probes in all, without those of single devices.
+    #[must_use]
+    pub fn probes_count(&self) -> usize {
+        self.lanes.len() * (RANDOM_DEPTHS.len() + 1 + BURN_PARTS.len())
+    }
+}
+
+fn lanes_of(writes: bool) -> Vec<Lane> {
+    let words = if writes {
+        ("write", "randwrite", "write")
+    } else {
+        ("read", "randread", "read")
+    };
+    let lane = |kind: &str, rw, bs, shown: &str, depths| Lane {
+        name: format!("{kind} {} {shown}", words.2),
+        rw,
+        bs,
+        depths,
+    };
+    vec![
+        lane("sequential", words.0, "128k", "128 KiB", SEQUENTIAL_DEPTHS),
+        lane("sequential", words.0, "1m", "1 MiB", SEQUENTIAL_DEPTHS),
+        lane("random", words.1, "4k", "4 KiB", RANDOM_DEPTHS),
+    ]
+}
+
+fn job(asked: &Asked, lane: &Lane, depth: u32) -> Result<Job, ConfigError> {
+    let mut job = Job::of_flags();
+    job.name = Some(Word::flag(&lane.name));
+    job.devices = asked.devices.iter().map(Word::flag).collect();
+    let keys = &mut job.flags.keys;
+    for (key, text) in [
+        (Key::Rw, lane.rw.to_owned()),
+        (Key::Bs, lane.bs.to_owned()),
+        (Key::Iodepth, depth.to_string()),
+        (Key::Runtime, asked.runtime.clone()),
+    ] {
+        keys.insert(key, Word::flag(text));
+    }
+    for (key, text) in [(Key::Cpus, &asked.cpus), (Key::Reactors, &asked.reactors)] {
+        if let Some(text) = text {
+            keys.insert(key, Word::flag(text));
+        }
+    }
+    job.check()?;
+    Ok(job)
+}
+
+/// Measures every workload. Ends early, with what there is, at a signal or a failed run.
+///
+/// # Errors
+/// [`LanesError::Session`] where a run could not start.
+pub fn measure(
+    session: &Session,
+    opened: &Opened,
+    workloads: &Workloads,
+    observer: &mut dyn Observer,
+) -> Result<Vec<LaneMeasurement>, LanesError> {
+    let mut bench = Bench {
+        session,
+        opened,
+        observer,
+        done_count: 0,
+        all_count: workloads.probes_count(),
+    };
+    let mut found = Vec::new();
+    for (lane, plans) in &workloads.lanes {
+        let measured = bench.lane(lane, plans)?;
+        let is_over = measured.step.status != Outcome::Finished;
+        found.push(measured);
+        if is_over {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Runs probes in turn.
+struct Bench<'a> {
+    session: &'a Session,
+    opened: &'a Opened,
+    observer: &'a mut dyn Observer,
+    done_count: usize,
+    all_count: usize,
+}
+
+impl Bench<'_> {
+    fn lane(&mut self, lane: &Lane, plans: &[Plan]) -> Result<LaneMeasurement, LanesError> {
+        let mut curve: Vec<LanePoint> = Vec::new();
+        let mut best = 0;
+        for (index, (plan, depth)) in plans.iter().zip(lane.depths).enumerate() {
+            let (step, paths) = self.probe(plan, &plan.steps[0], None)?;
+            curve.push(point(depth, &step));
+            if curve[index].bytes_per_s > curve[best].bytes_per_s {
+                best = index;
+            }
+            if step.status != Outcome::Finished {
+                return Ok(finished(
+                    lane,
+                    curve,
+                    Vec::new(),
+                    step,
+                    &plan.steps[0],
+                    &paths,
+                    Proofs::default(),
+                ));
+            }
+        }
+        let plan = &plans[best];
+        let own = &plan.steps[0];
+        let (step, paths) = self.probe(plan, own, None)?;
+        let burns = if step.status == Outcome::Finished {
+            self.burns(plan, own, &step)?
+        } else {
+            Vec::new()
+        };
+        let reactors_count = reactors_that_run_at_once(self.opened, own);
+        let mut proofs = proofs(&curve, &step, &burns, reactors_count);
+        if own_devices(own) > 1 && self.session.control.cause() < StopCause::Signal {
+            self.compare(plan, own, &step, &paths, &mut proofs)?;
+        }
+        Ok(finished(lane, curve, burns, step, own, &paths, proofs))
+    }
+
+    fn probe(
+        &mut self,
+        plan: &Plan,
+        step: &StepPlan,
+        burn_ns: Option<u64>,
+    ) -> Result<(Step, Vec<SeenPath>), LanesError> {
+        self.done_count += 1;
+        let probe = Probe {
+            plan: step,
+            plan_json: step_json(step, &plan.devices),
+            numbers: (self.done_count, self.all_count.max(self.done_count)),
+            burn_ns,
+        };
+        Ok(self.session.probe(self.opened, probe, self.observer)?)
+    }
+
+    fn burns(
+        &mut self,
+        plan: &Plan,
+        own: &StepPlan,
+        base: &Step,
+    ) -> Result<Vec<LaneBurn>, LanesError> {
+        let mut burns = Vec::new();
+        let base_iops = rate(base).0;
+        if base_iops <= 0.0 {
+            return Ok(burns);
+        }
+        let reactors = f64::from(reactors_that_run_at_once(self.opened, own));
+        let period_ns = reactors * 1e9 / base_iops;
+        for part in BURN_PARTS {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let burn_ns = (part * period_ns).round().max(1.0) as u64;
+            let (step, _) = self.probe(plan, own, Some(burn_ns))?;
+            if step.status != Outcome::Finished {
+                break;
+            }
+            #[allow(clippy::cast_precision_loss)]
+            let host_bound_iops = reactors * 1e9 / (period_ns + burn_ns as f64);
+            burns.push(LaneBurn {
+                burn_ns,
+                iops: rate(&step).0,
+                host_bound_iops,
+            });
+        }
+        Ok(burns)
+    }
+
+    /// Each device alone, at the same depth.
+    fn compare(
+        &mut self,
+        plan: &Plan,
+        own: &StepPlan,
+        together: &Step,
+        paths: &[SeenPath],
+        proofs: &mut Proofs,
+    ) -> Result<(), LanesError> {
+        let facts = self.opened.facts();
+        let mut alone = Vec::new();
+        for (index, device) in (0..).zip(&facts) {
+            let (step, _) = self.probe(plan, &restricted(own, index), None)?;
+            if step.status != Outcome::Finished {
+                return Ok(());
+            }
+            let bytes_per_s = rate(&step).1;
+            alone.push(bytes_per_s);
+            if let Some(is_rotating) = device.rotational {
+                let medium = if is_rotating {
+                    "rotating"
+                } else {
+                    "solid state"
+                };
+                proofs.peers.push(Peer {
+                    name: device.path.clone(),
+                    medium: medium.to_owned(),
+                    bytes_per_s,
+                });
+            }
+        }
+        if proofs.peers.len() < facts.len() {
+            proofs.peers.clear();
+        }
+        let controllers: Vec<Option<&str>> = paths.iter().map(SeenPath::hba).collect();
+        if let [Some(first), rest @ ..] = controllers.as_slice()
+            && rest.iter().all(|other| *other == Some(*first))
+        {
+            proofs.members = Some(Members {
+                controller: (*first).to_owned(),
+                alone_bytes_per_s: alone,
+                together_bytes_per_s: rate(together).1,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What the curve and the burns show.
+#[must_use]
+fn proofs(curve: &[LanePoint], base: &Step, burns: &[LaneBurn], reactors_count: u32) -> Proofs {
+    let points: Vec<CurvePoint> = curve
+        .iter()
+        .map(|point| CurvePoint {
+            depth_count: point.depth_count,
+            rate: point.bytes_per_s,
+        })
+        .collect();
+    #[allow(clippy::cast_precision_loss)]
+    let burnt: Vec<BurnPoint> = burns
+        .iter()
+        .map(|burn| BurnPoint {
+            burn_ns: burn.burn_ns as f64,
+            iops: burn.iops,
+        })
+        .collect();
+    let base_iops = rate(base).0;
+    Proofs {
+        plateau: Some(plateau::judge(&points)),
+        host: host::judge(base_iops, reactors_count, &burnt),
+        host_iops: (!burnt.is_empty())
+            .then(|| host::reachable_iops(base_iops, reactors_count, &burnt))
+            .flatten(),
+        ..Proofs::default()
+    }
+}
+
+fn finished(
+    lane: &Lane,
+    curve: Vec<LanePoint>,
+    burns: Vec<LaneBurn>,
+    mut step: Step,
+    plan: &StepPlan,
+    paths: &[SeenPath],
+    proofs: Proofs,
+) -> LaneMeasurement {
+    add_verdict(&mut step, plan, paths, &proofs);
+    LaneMeasurement {
+        name: lane.name.clone(),
+        curve,
+        burns,
+        step,
+    }
+}
+
+/// I/Os and bytes a second, both ways together.
+fn rate(step: &Step) -> (f64, f64) {
+    let both = [&step.read, &step.write].into_iter().flatten();
+    both.fold((0.0, 0.0), |(iops, bytes), direction| {
+        (iops + direction.iops, bytes + direction.bytes_per_s)
+    })
+}
+
+fn point(depth: u32, step: &Step) -> LanePoint {
+    let (iops, bytes_per_s) = rate(step);
+    LanePoint {
+        depth_count: u64::from(depth),
+        iops,
+        bytes_per_s,
+    }
+}
+
+fn own_devices(step: &StepPlan) -> usize {
+    let mut devices: Vec<u32> = step.streams.iter().map(|s| s.device_index).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices.len()
+}
+
+/// Simulated reactors share one line of time: a burn of one holds up all.
+const fn reactors_that_run_at_once(opened: &Opened, step: &StepPlan) -> u32 {
+    match opened {
+        Opened::Sim { .. } => 1,
+        _ => step.reactors_count,
+    }
+}
+
+/// The same step with the streams of one device.
+fn restricted(step: &StepPlan, device_index: u32) -> StepPlan {
+    let mut own = step.clone();
+    let kept: Vec<bool> = step
+        .streams
+        .iter()
+        .map(|stream| stream.device_index == device_index)
+        .collect();
+    let mut keep = kept.iter();
+    own.streams.retain(|_| *keep.next().unwrap_or(&false));
+    let mut keep = kept.iter();
+    own.reactor_of.retain(|_| *keep.next().unwrap_or(&false));
+    // Reactors without a stream would have nothing to do: those that are left move up.
+    let mut used: Vec<u32> = own.reactor_of.clone();
+    used.sort_unstable();
+    used.dedup();
+    for reactor in &mut own.reactor_of {
+        let place = used.iter().position(|index| index == reactor).unwrap_or(0);
+        *reactor = u32::try_from(place).unwrap_or(0);
+    }
+    own.reactors_count = u32::try_from(used.len()).unwrap_or(1).max(1);
+    if !own.cpus.is_empty() {
+        own.cpus = used
+            .iter()
+            .filter_map(|index| step.cpus.get(*index as usize).copied())
+            .collect();
+    }
+    own.in_flight_count = own.streams.iter().map(|s| u64::from(s.depth)).sum();
+    own
+}

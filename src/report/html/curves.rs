@@ -1,0 +1,241 @@
+//! Sweeps found in the steps of records: steps that differ in one trait only make a curve over it.
+
+use super::chart::{Axis, Chart, Guide, Quantity, Series};
+use super::traits::{self, Found, Trait};
+use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
+use std::collections::BTreeMap;
+
+/// The traits that curves are drawn over, and how.
+const AXES: [(Trait, &str, Quantity, Option<f64>); 7] = [
+    (
+        Trait::Depth,
+        "depth of each stream",
+        Quantity::Count,
+        Some(2.0),
+    ),
+    (Trait::BlockSize, "block size", Quantity::Size, Some(2.0)),
+    (Trait::ReadShare, "share of reads", Quantity::Percent, None),
+    (
+        Trait::Position,
+        "place on the device",
+        Quantity::Place,
+        None,
+    ),
+    (
+        Trait::Region,
+        "size of the region",
+        Quantity::Place,
+        Some(2.0),
+    ),
+    (Trait::Rate, "rate asked for", Quantity::Iops, None),
+    (Trait::Reactors, "reactors", Quantity::Count, None),
+];
+
+/// One measured step.
+struct Point<'a> {
+    run: usize,
+    step: &'a Step,
+    traits: BTreeMap<Trait, Found>,
+}
+
+/// Steps that differ in nothing but the trait of the axis.
+struct Group<'a> {
+    traits: BTreeMap<Trait, Found>,
+    run: usize,
+    points: Vec<(f64, &'a Step)>,
+}
+
+/// Every chart over every trait that was swept, as HTML.
+pub fn charts(records: &[Record]) -> Vec<String> {
+    let points: Vec<Point<'_>> = records
+        .iter()
+        .enumerate()
+        .flat_map(|(run, record)| record.steps.iter().map(move |step| (run, step)))
+        .map(|(run, step)| Point {
+            run,
+            step,
+            traits: traits::of(step),
+        })
+        .collect();
+    let mut out = Vec::new();
+    for (axis, name, quantity, log_base) in AXES {
+        let groups = groups(&points, axis);
+        if groups.is_empty() {
+            continue;
+        }
+        let x = Axis {
+            name: name.to_owned(),
+            quantity,
+            log_base: log_base.filter(|_| starts_above_zero(&groups)),
+        };
+        out.extend(charts_over(&x, &groups, records.len() > 1));
+    }
+    out
+}
+
+fn starts_above_zero(groups: &[Group<'_>]) -> bool {
+    groups
+        .iter()
+        .flat_map(|group| &group.points)
+        .all(|(x, _)| *x > 0.0)
+}
+
+/// Groups of at least two different values on this axis.
+fn groups<'a>(points: &[Point<'a>], axis: Trait) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for point in points {
+        let Some(x) = point.traits.get(&axis).and_then(|found| found.number) else {
+            continue;
+        };
+        let mut rest = point.traits.clone();
+        rest.remove(&axis);
+        if axis == Trait::Position {
+            // Regions at the end of a device may be cut short by less than a block size.
+            rest.remove(&Trait::Region);
+        }
+        let known = groups
+            .iter_mut()
+            .find(|group| group.run == point.run && group.traits == rest);
+        match known {
+            Some(group) => group.points.push((x, point.step)),
+            None => groups.push(Group {
+                traits: rest,
+                run: point.run,
+                points: vec![(x, point.step)],
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    groups.retain(|group| {
+        let first = group.points.first().map(|point| point.0);
+        let last = group.points.last().map(|point| point.0);
+        first < last
+    });
+    groups
+}
+
+/// What groups differ in, in words: the legend need not repeat what they share.
+fn names(groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
+    let is_shared = |which: &Trait, found: &Found| {
+        groups
+            .iter()
+            .all(|group| group.traits.get(which) == Some(found))
+    };
+    let name = |group: &Group<'_>| {
+        let mut words: Vec<String> = group
+            .traits
+            .iter()
+            .filter(|(which, found)| !is_shared(which, found))
+            .map(|(_, found)| found.text.clone())
+            .collect();
+        if several_runs {
+            words.insert(0, format!("record {}", group.run + 1));
+        }
+        words.join(", ")
+    };
+    groups.iter().map(name).collect()
+}
+
+const DIRECTIONS: [(&str, fn(&Step) -> Option<&Direction>); 5] = [
+    ("read", |step| step.read.as_ref()),
+    ("write", |step| step.write.as_ref()),
+    ("trim", |step| step.trim.as_ref()),
+    ("flush", |step| step.flush.as_ref()),
+    ("probe", |step| step.probe.as_ref()),
+];
+
+type Figure = fn(&Direction) -> f64;
+
+#[allow(clippy::cast_precision_loss)]
+fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
+    let figures: [(&str, Quantity, Option<f64>, Vec<(&str, Figure)>); 3] = [
+        ("IOPS", Quantity::Iops, None, vec![("", |d| d.iops)]),
+        (
+            "Bandwidth",
+            Quantity::Rate,
+            None,
+            vec![("", |d| d.bytes_per_s)],
+        ),
+        (
+            "Latency",
+            Quantity::Time,
+            Some(10.0),
+            vec![
+                ("p50", |d| d.latency_ns.p50 as f64),
+                ("p99", |d| d.latency_ns.p99 as f64),
+            ],
+        ),
+    ];
+    let names = names(groups, several_runs);
+    let mut out = Vec::new();
+    for (title, quantity, log_base, figures) in figures {
+        let mut series = Vec::new();
+        for (group, name) in groups.iter().zip(&names) {
+            for (direction, of) in DIRECTIONS {
+                for (label, figure) in &figures {
+                    let points: Vec<(f64, f64)> = group
+                        .points
+                        .iter()
+                        .filter_map(|(x, step)| of(step).map(|found| (*x, figure(found))))
+                        .collect();
+                    let words = [direction, label, name];
+                    let words: Vec<&str> =
+                        words.into_iter().filter(|word| !word.is_empty()).collect();
+                    series.push(Series {
+                        name: words.join(" "),
+                        points,
+                        marked: true,
+                    });
+                }
+            }
+        }
+        let chart = Chart {
+            title: format!("{title} against {}", x.name),
+            x: x.clone(),
+            y: Axis {
+                name: title.to_owned(),
+                quantity,
+                log_base,
+            },
+            series,
+            guides: levels(quantity, groups),
+        };
+        out.extend(chart.render());
+    }
+    out
+}
+
+/// The links' ceilings where all steps have the same one: bandwidth only, since a ceiling in IOPS depends on the
+/// block size.
+fn levels(quantity: Quantity, groups: &[Group<'_>]) -> Vec<Guide> {
+    if quantity != Quantity::Rate {
+        return Vec::new();
+    }
+    let steps = || {
+        groups
+            .iter()
+            .flat_map(|group| &group.points)
+            .map(|point| point.1)
+    };
+    let mut out = Vec::new();
+    for (name, of) in CEILINGS {
+        let mut found = steps().filter_map(|step| of(&step.ceilings)?.link.as_ref()?.rate);
+        let Some(first) = found.next() else { continue };
+        if found.all(|other| other == first) {
+            out.push(Guide::Level {
+                y: first.high_bytes_per_s,
+                name: format!("the links let through ({name})"),
+            });
+        }
+    }
+    out
+}
+
+type OfCeilings = fn(&Ceilings) -> Option<&DirectionCeilings>;
+
+const CEILINGS: [(&str, OfCeilings); 2] = [
+    ("read", |ceilings| ceilings.read.as_ref()),
+    ("write", |ceilings| ceilings.write.as_ref()),
+];

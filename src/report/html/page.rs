@@ -1,0 +1,185 @@
+//! The page: what stands where. Texts come in as they are in the record; the template escapes them.
+
+use super::super::{figures as show, printable};
+use super::compare::{self, ComparisonView};
+use super::curves;
+use super::path::{self, PathView};
+use super::step::{self, StepView};
+use super::table::{self, Table};
+use super::verdict::{self, VerdictView};
+use crate::record::{Comparison, Environment, Record, Tool};
+use askama::Template;
+
+#[derive(Template)]
+#[template(path = "page.html", config = "src/report/html/askama.toml")]
+struct Page {
+    title: String,
+    subtitle: String,
+    style: &'static str,
+    verdicts: Vec<VerdictView>,
+    comparisons: Vec<ComparisonView>,
+    curves: Vec<String>,
+    runs: Vec<RunView>,
+}
+
+/// One record.
+struct RunView {
+    number: usize,
+    name: String,
+    error: Option<String>,
+    paths: Vec<PathView>,
+    ceilings: Option<Table>,
+    table: Table,
+    warnings: Vec<WarningView>,
+    steps: Vec<StepView>,
+    environment: Vec<(String, String)>,
+    command: String,
+    job: String,
+}
+
+struct WarningView {
+    text: String,
+    next_step: String,
+}
+
+pub fn render(records: &[Record], comparisons: &[Comparison]) -> String {
+    let page = Page {
+        title: title(records, comparisons),
+        subtitle: subtitle(records),
+        style: include_str!("style.css"),
+        verdicts: records
+            .iter()
+            .enumerate()
+            .flat_map(|(number, record)| verdict::views(number, records.len(), record))
+            .collect(),
+        comparisons: comparisons.iter().map(compare::view).collect(),
+        curves: curves::charts(records),
+        runs: records.iter().enumerate().map(run).collect(),
+    };
+    page.render()
+        .expect("the template writes to memory: nothing can fail")
+}
+
+fn name(record: &Record) -> String {
+    let name = record.job.get("name").and_then(|name| name.as_str());
+    printable(name.unwrap_or("run"))
+}
+
+fn title(records: &[Record], comparisons: &[Comparison]) -> String {
+    match records {
+        [] => format!(
+            "lanemark: {}",
+            if comparisons.len() == 1 {
+                "a comparison"
+            } else {
+                "comparisons"
+            }
+        ),
+        [one] => format!("lanemark: {}", name(one)),
+        many => format!("lanemark: {} records", many.len()),
+    }
+}
+
+fn subtitle(records: &[Record]) -> String {
+    let mut devices: Vec<String> = Vec::new();
+    for device in records
+        .iter()
+        .flat_map(|record| &record.steps)
+        .flat_map(|step| &step.devices)
+    {
+        let mut text = device.path.clone();
+        if let Some(model) = device
+            .model
+            .as_deref()
+            .filter(|model| !model.trim().is_empty())
+        {
+            text += &format!(" ({})", model.trim());
+        }
+        let text = format!(
+            "{}, {}",
+            printable(&text),
+            show::capacity(device.capacity_bytes)
+        );
+        if !devices.contains(&text) {
+            devices.push(text);
+        }
+    }
+    devices.join(" · ")
+}
+
+fn run((number, record): (usize, &Record)) -> RunView {
+    let error = record.error.as_ref().map(|error| {
+        let mut text = error.text.clone();
+        if !error.next_step.is_empty() {
+            text += &format!(" ({})", error.next_step);
+        }
+        printable(&text)
+    });
+    let steps = record.steps.iter().map(|step| (Some(step), &step.warnings));
+    let all = steps.chain([(None, &record.warnings)]);
+    let warnings = all
+        .flat_map(|(step, warnings)| warnings.iter().map(move |warning| (step, warning)))
+        .map(|(step, warning)| WarningView {
+            text: match step {
+                Some(step) => printable(&format!("{}: {}", step.name, warning.text)),
+                None => printable(&warning.text),
+            },
+            next_step: printable(&warning.next_step),
+        })
+        .collect();
+    RunView {
+        number: number + 1,
+        name: name(record),
+        error,
+        paths: path::views(record),
+        ceilings: path::ceilings(record),
+        table: table::every_figure(record),
+        warnings,
+        steps: record.steps.iter().map(step::view).collect(),
+        environment: environment(&record.tool, &record.environment, record.seed),
+        command: command(&record.command),
+        job: serde_json::to_string_pretty(&record.job).unwrap_or_default(),
+    }
+}
+
+/// The words as a shell takes them.
+fn command(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    printable(&quoted.collect::<Vec<_>>().join(" "))
+}
+
+fn environment(tool: &Tool, machine: &Environment, seed: u64) -> Vec<(String, String)> {
+    let mut rows = vec![(
+        "lanemark".to_owned(),
+        format!("{} ({})", tool.version, tool.git_commit),
+    )];
+    let mut push = |name: &str, value: Option<String>| {
+        let value = value.unwrap_or_else(|| show::NOT_AVAILABLE.to_owned());
+        rows.push((name.to_owned(), printable(&value)));
+    };
+    push("SPDK", tool.spdk_version.clone());
+    push("own cost per I/O", tool.cost_ns_per_io.map(show::time));
+    push("kernel", Some(machine.kernel.clone()));
+    push("processor", Some(machine.cpu.clone()));
+    push("CPUs allowed", Some(machine.cpus_allowed.clone()));
+    push("governor", machine.governor.clone());
+    push("clock", Some(machine.clock.clone()));
+    push("kernel's clocksource", machine.clocksource.clone());
+    let smt = machine
+        .smt
+        .map(|on| if on { "on" } else { "off" }.to_owned());
+    push("SMT", smt);
+    push("seed", Some(seed.to_string()));
+    push(
+        "began",
+        Some(format!("{} s after 1970-01-01 UTC", machine.started_unix_s)),
+    );
+    rows
+}

@@ -1,0 +1,177 @@
+//! The charts of one step: percentiles, and every second of the window.
+
+use super::chart::{Axis, Chart, Quantity, Series};
+use crate::record::{Direction, Second, SecondDirection, Step};
+
+/// Points of a percentile curve that a screen can tell apart.
+const POINTS_MOST: usize = 120;
+
+/// All of them, as HTML.
+pub fn charts(step: &Step) -> Vec<String> {
+    [percentiles(step), rates(step), latencies(step)]
+        .into_iter()
+        .filter_map(|chart| chart.render())
+        .collect()
+}
+
+fn directions(step: &Step) -> [(&'static str, Option<&Direction>); 5] {
+    [
+        ("read", step.read.as_ref()),
+        ("write", step.write.as_ref()),
+        ("trim", step.trim.as_ref()),
+        ("flush", step.flush.as_ref()),
+        ("probe", step.probe.as_ref()),
+    ]
+}
+
+fn percentiles(step: &Step) -> Chart {
+    let mut series = Vec::new();
+    for (name, direction) in directions(step) {
+        let Some(direction) = direction else {
+            continue;
+        };
+        series.push(Series {
+            name: name.to_owned(),
+            points: percentile_points(&direction.histogram, direction.latency_ns.max),
+            marked: false,
+        });
+    }
+    Chart {
+        title: "Latency by percentile".to_owned(),
+        x: Axis::log(
+            "share of I/Os that were at most so slow",
+            Quantity::Nines,
+            10.0,
+        ),
+        y: Axis::log("latency", Quantity::Time, 10.0),
+        series,
+        guides: Vec::new(),
+    }
+}
+
+/// `(1 / (1 - p), latency)` at the upper end of every bucket. The last bucket has p = 1, which is nowhere on
+/// such an axis: it stands where half an I/O is left.
+#[allow(clippy::cast_precision_loss)]
+pub fn percentile_points(histogram: &[(u64, u64)], max_ns: u64) -> Vec<(f64, f64)> {
+    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
+    if total == 0 {
+        return Vec::new();
+    }
+    let mut below = 0;
+    let mut points = Vec::new();
+    for (upper_ns, count) in histogram {
+        below += count;
+        let left = ((total - below) as f64).max(0.5);
+        points.push((total as f64 / left, (*upper_ns).min(max_ns) as f64));
+    }
+    let first = (1.0, points[0].1);
+    points.insert(0, first);
+    spread(points)
+}
+
+/// Points that stand evenly over the axis, the ends kept: thousands of buckets lie under one percent of it.
+fn spread(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let (Some(first), Some(last)) = (points.first().copied(), points.last().copied()) else {
+        return points;
+    };
+    let span = (last.0 / first.0).ln();
+    #[allow(clippy::cast_precision_loss)]
+    let gap = span / POINTS_MOST as f64;
+    let mut kept = vec![first];
+    for point in points.iter().skip(1) {
+        let before = kept.last().copied().unwrap_or(first);
+        if (point.0 / before.0).ln() >= gap {
+            kept.push(*point);
+        }
+    }
+    if kept.last() != Some(&last) {
+        kept.push(last);
+    }
+    kept
+}
+
+type OfSecond = fn(&Second) -> Option<&SecondDirection>;
+
+const OF_SECOND: [(&str, OfSecond); 5] = [
+    ("read", |second| second.read.as_ref()),
+    ("write", |second| second.write.as_ref()),
+    ("trim", |second| second.trim.as_ref()),
+    ("flush", |second| second.flush.as_ref()),
+    ("probe", |second| second.probe.as_ref()),
+];
+
+fn timeline(step: &Step, label: &str, of: OfSecond, figure: fn(&SecondDirection) -> f64) -> Series {
+    let points = step
+        .series
+        .iter()
+        .filter_map(|second| of(second).map(|found| (second.start_s, figure(found))))
+        .collect();
+    Series {
+        name: label.to_owned(),
+        points,
+        marked: false,
+    }
+}
+
+fn rates(step: &Step) -> Chart {
+    Chart {
+        title: "IOPS second by second".to_owned(),
+        x: Axis::linear("seconds into the window", Quantity::Seconds),
+        y: Axis::linear("IOPS", Quantity::Iops),
+        series: OF_SECOND
+            .iter()
+            .map(|(name, of)| timeline(step, name, *of, |second| second.iops))
+            .collect(),
+        guides: Vec::new(),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn latencies(step: &Step) -> Chart {
+    let figures: [(&str, fn(&SecondDirection) -> f64); 3] = [
+        ("p50", |second| second.p50_ns as f64),
+        ("p99", |second| second.p99_ns as f64),
+        ("max", |second| second.max_ns as f64),
+    ];
+    let mut series = Vec::new();
+    for (name, of) in OF_SECOND {
+        for (label, figure) in figures {
+            series.push(timeline(step, &format!("{name} {label}"), of, figure));
+        }
+    }
+    Chart {
+        title: "Latency second by second".to_owned(),
+        x: Axis::linear("seconds into the window", Quantity::Seconds),
+        y: Axis::log("latency", Quantity::Time, 10.0),
+        series,
+        guides: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::float_cmp)]
+    fn percentile_points_stand_where_their_share_is() {
+        let points = percentile_points(&[(100, 90), (200, 9), (300, 1)], 250);
+        assert_eq!(points[0], (1.0, 100.0));
+        assert!(points.contains(&(10.0, 100.0)), "90 % within 100 ns");
+        assert!(points.contains(&(100.0, 200.0)), "99 % within 200 ns");
+        assert_eq!(
+            points.last(),
+            Some(&(200.0, 250.0)),
+            "never above the exact maximum"
+        );
+        assert!(percentile_points(&[], 0).is_empty());
+    }
+
+    #[test]
+    fn many_buckets_become_few_points_and_the_ends_stay() {
+        let histogram: Vec<(u64, u64)> = (1..5_000).map(|ns| (ns, 1)).collect();
+        let points = percentile_points(&histogram, 4_999);
+        assert!(points.len() <= POINTS_MOST + 2);
+        assert!((points.last().expect("points").1 - 4_999.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,59 @@
+//! What the session knows of a device beyond its node: its identity, and what uses it.
+
+use super::guard::in_use;
+use super::identity::{Identity, Target, resolve};
+use super::machine::Machine;
+use crate::backend::DeviceFacts;
+use crate::sysfs::Sysfs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Whether two paths lead to one file, one node, or two nodes of the same identity.
+pub(super) fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
+    let node = |path: &str| {
+        let meta = std::fs::metadata(path).ok()?;
+        let is_file = meta.is_file();
+        Some(if is_file {
+            (true, meta.dev(), meta.ino())
+        } else {
+            (false, 0, meta.rdev())
+        })
+    };
+    if node(one).is_some_and(|id| node(other) == Some(id)) {
+        return true;
+    }
+    let identity = |path: &str| identity_of(sysfs, Path::new(path));
+    // Partitions of one disk share its identity but not their blocks.
+    let whole = |path: &str| is_whole(sysfs, Path::new(path));
+    whole(one)
+        && whole(other)
+        && matches!((identity(one), identity(other)), (Some(a), Some(b)) if a.is_surely(&b))
+}
+
+fn is_whole(sysfs: &Sysfs, path: &Path) -> bool {
+    let Ok(machine) = Machine::read(sysfs) else {
+        return false;
+    };
+    matches!(resolve(&machine, path), Ok(Target::Device(device)) if device.part.is_none())
+}
+
+/// Adds what the session knows beyond the node: its name, identity, and what uses it.
+pub(super) fn describe(facts: &mut DeviceFacts, name: &str, sysfs: &Sysfs) {
+    let path = Path::new(name);
+    let identity = identity_of(sysfs, path).unwrap_or_default();
+    name.clone_into(&mut facts.path);
+    facts.in_use = in_use(sysfs, path);
+    facts.identity = identity.world_wide_name().map(str::to_owned);
+    facts.model = identity.model.or(facts.model.take());
+    facts.serial = identity.serial.or(facts.serial.take());
+    facts.firmware = identity.firmware.or(facts.firmware.take());
+}
+
+/// The device's world-wide identity; `None` for files and devices without one.
+fn identity_of(sysfs: &Sysfs, path: &Path) -> Option<Identity> {
+    let machine = Machine::read(sysfs).ok()?;
+    match resolve(&machine, path).ok()? {
+        Target::Device(device) => Some(device.identity),
+        Target::File(_) => None,
+    }
+}

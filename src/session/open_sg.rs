@@ -1,0 +1,68 @@
+//! SCSI devices for backend `sg`: opened by their sg node or by their disk, written with the guard's leave.
+
+use super::SessionError;
+use super::describe::describe;
+use super::guard::{Guard, Permit};
+use super::hold::hold;
+use super::open::Opened;
+use crate::backend::Device;
+use crate::backend::sg::SgDevice;
+use crate::config::BackendChoice;
+use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Whether this is the number of an sg node.
+pub(super) fn is_node(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
+    matches!(
+        scsi::device_of_generic(sysfs, DevNum { major, minor }),
+        Ok(Some(_))
+    )
+}
+
+/// Whether this is the number of a SCSI disk, or of a partition of one.
+pub(super) fn is_disk(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
+    let disk = BlockDev::numbered(sysfs, DevNum { major, minor })
+        .and_then(|block| BlockDev::named(sysfs, block.disk_name()));
+    disk.is_ok_and(|disk| scsi::device_dir(disk.dir()).is_some())
+}
+
+pub(super) fn open(
+    names: &[&str],
+    choice: BackendChoice,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    let mut devices = Vec::new();
+    for name in names {
+        let device = SgDevice::open_at(sysfs, Path::new(name))?;
+        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
+    }
+    let reason = match choice {
+        BackendChoice::Sg => "asked for",
+        _ => "auto: named by its sg node",
+    };
+    Ok(Opened::Sg {
+        devices,
+        reason: reason.to_owned(),
+    })
+}
+
+/// Opens again for writing what the guard has permitted, after its second look.
+pub(super) fn permit_writes(
+    devices: &mut [SgDevice],
+    permits: &HashMap<String, Permit>,
+    sysfs: &Sysfs,
+) -> Result<(), SessionError> {
+    for device in devices {
+        let name = device.facts().path.clone();
+        let Some(permit) = permits.get(&name) else {
+            continue;
+        };
+        // Held first: what begins to use it after the second look is kept out.
+        let held = hold(permit, sysfs)?;
+        Guard::new(sysfs).again(permit)?;
+        let writable = SgDevice::open_at(sysfs, permit.path())?.with_writes(held)?;
+        *device = writable.with_facts(|facts| describe(facts, &name, sysfs));
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Hops of PCI Express.
+
+use super::{Carrier, Look, SeenLink, SeenPath, state};
+use crate::ceiling::datasheet;
+use crate::ceiling::pcie::{PacketSizes, PcieLink};
+use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
+use crate::sysfs::absent::{Fact, fault};
+use crate::sysfs::pci::{
+    Function, Hop as PciHop, LinkState as PciState, PciPath, PciSpeed, PortKind,
+};
+
+const INTEL: u16 = 0x8086;
+/// Root ports of Intel's chipsets (ICH6 to the 800 series) are functions of these devices on bus 0; the
+/// processor's own are elsewhere (datasheets of the chipsets, "PCI devices and functions").
+const CHIPSET_PORTS: std::ops::RangeInclusive<u8> = 0x1b..=0x1d;
+
+impl SeenPath {
+    /// Adds the links above a function, and what hides others.
+    pub(super) fn add_pcie(&mut self, pci: &PciPath, is_device: bool) {
+        let functions = &pci.functions;
+        self.functions = functions
+            .iter()
+            .map(|function| (function.bdf.to_string(), function.dir().to_owned()))
+            .collect();
+        self.add_unseen_ends(pci);
+        let sizes = packet_sizes(functions);
+        for hop in pci.hops() {
+            let upper = hop
+                .upper
+                .and_then(|bdf| functions.iter().find(|f| f.bdf == bdf));
+            let Some(lower) = functions.iter().find(|f| f.bdf == hop.lower) else {
+                continue;
+            };
+            self.add_hop(pci, &hop, upper, lower, sizes);
+        }
+        if let Some(device) = functions.last().filter(|_| !is_device) {
+            let ids = (device.vendor.as_ref().ok(), device.device.as_ref().ok());
+            if let (Some(vendor), Some(id)) = ids {
+                let known = datasheet::controller(*vendor, *id);
+                self.controller = known.map(|known| (known, device.bdf));
+            }
+        }
+    }
+
+    fn add_unseen_ends(&mut self, pci: &PciPath) {
+        let Some(first) = pci.functions.first() else {
+            return;
+        };
+        let name = first.bdf.to_string();
+        let is_chipset = first.vendor == Ok(INTEL)
+            && (first.bdf.domain, first.bdf.bus) == (0, 0)
+            && CHIPSET_PORTS.contains(&first.bdf.device);
+        match pci.kind(0) {
+            Some(PortKind::RootIntegrated) => {
+                self.hide(
+                    &name,
+                    "an on-chip controller: its way to the processor shows no link",
+                );
+            }
+            Some(PortKind::RootPort) if is_chipset => {
+                self.hide(
+                    &name,
+                    "a port of the chipset, whose own link to the processor shows no speed",
+                );
+            }
+            Some(PortKind::RootPort) => {}
+            _ => self.hide(
+                &name,
+                "no port is shown above it: a virtual machine may hide the way",
+            ),
+        }
+    }
+
+    fn add_hop(
+        &mut self,
+        pci: &PciPath,
+        hop: &PciHop,
+        upper: Option<&Function>,
+        lower: &Function,
+        sizes: PacketSizes,
+    ) {
+        let name = hop.upper.unwrap_or(hop.lower).to_string();
+        let kind = |function: &Function| {
+            let index = pci.functions.iter().position(|f| f.bdf == function.bdf);
+            let kind = index.and_then(|index| pci.kind(index));
+            kind.map_or("function", PortKind::name)
+        };
+        let above = upper.map_or("unseen port", kind);
+        let ends = [upper, Some(lower)].into_iter().flatten();
+        let mps = ends
+            .clone()
+            .filter_map(|f| f.express.as_ref().ok()?.payload_bytes);
+        let device = pci.device().and_then(|device| device.express.as_ref().ok());
+        let carrier = carrier(hop, ends.clone(), sizes);
+        let record = Hop {
+            name: name.clone(),
+            to: hop.lower.to_string(),
+            kind: LinkKind::Pcie,
+            what: format!("{above} to {}", kind(lower)),
+            driver: lower.driver.as_ref().map(|driver| driver.name.clone()),
+            now: Some(link_state(&hop.speed, &hop.width_count)),
+            most: (hop.max_speed.is_ok() || hop.max_width_count.is_ok())
+                .then(|| link_state(&hop.max_speed, &hop.max_width_count)),
+            mps_bytes: mps.min(),
+            mrrs_bytes: device.and_then(|express| express.read_request_bytes),
+            read_ceiling: None,
+            write_ceiling: None,
+        };
+        self.findings_of_hop(&name, hop, upper, lower);
+        self.push(
+            record,
+            SeenLink {
+                name,
+                carrier,
+                look: Look::Pcie {
+                    upper: upper.map(|function| function.dir().to_owned()),
+                    lower: lower.dir().to_owned(),
+                },
+            },
+        );
+    }
+
+    fn findings_of_hop(
+        &mut self,
+        name: &str,
+        hop: &PciHop,
+        upper: Option<&Function>,
+        lower: &Function,
+    ) {
+        for (what, why) in [
+            (
+                "speed",
+                hop.speed
+                    .as_ref()
+                    .err()
+                    .map(|e| (e.to_string(), fault(&hop.speed))),
+            ),
+            (
+                "width",
+                hop.width_count
+                    .as_ref()
+                    .err()
+                    .map(|e| (e.to_string(), fault(&hop.width_count))),
+            ),
+        ] {
+            let Some((why, fault)) = why else { continue };
+            let kind = if fault.is_some() {
+                PathFindingKind::Garbled
+            } else {
+                PathFindingKind::UnknownLink
+            };
+            let text = format!("its {what} is not known: {why}");
+            let next_step =
+                "lspci -vv as root may know it (LnkSta); without it there is no ceiling";
+            self.find(kind, name, text, next_step);
+            self.hide(name, &format!("its {what} is not known"));
+        }
+        if let (Ok(now), Ok(most)) = (&hop.speed, &hop.max_speed)
+            && now < most
+        {
+            let text = format!("runs at {now}, both ends can do {most}");
+            let next_step = "read it again under load (power saving lowers it on some machines); then reseat the device, change riser or cable, look for errors in AER, and for a limit in firmware setup";
+            self.find(PathFindingKind::SpeedDegraded, name, text, next_step);
+        }
+        if let (Ok(now), Ok(most)) = (&hop.width_count, &hop.max_width_count)
+            && now < most
+        {
+            let text = format!("trained at x{now}, both ends can do x{most}");
+            let next_step = "reseat the device, look at its contacts; the slot may be wired or split (bifurcation) for fewer lanes: see the board's manual and firmware setup";
+            self.find(PathFindingKind::WidthDegraded, name, text, next_step);
+        }
+        let Some(upper) = upper else { return };
+        if let (Ok(port), Ok(device)) = (&upper.link.max_speed, &lower.link.max_speed)
+            && port < device
+        {
+            let text = format!("the port can do {port}, what is below it {device}");
+            self.find(
+                PathFindingKind::SlowerPort,
+                name,
+                text,
+                "move it to a faster slot",
+            );
+        }
+        if let (Ok(port), Ok(device)) = (&upper.link.max_width_count, &lower.link.max_width_count)
+            && port < device
+        {
+            let text = format!("the port has {port} lanes, what is below it {device}");
+            self.find(
+                PathFindingKind::NarrowerPort,
+                name,
+                text,
+                "move it to a wider slot",
+            );
+        }
+    }
+}
+
+/// Payload and request sizes that hold all the way: the smallest payload of all, the device's requests, the
+/// root port's completion boundary.
+fn packet_sizes(functions: &[Function]) -> PacketSizes {
+    let express = |function: &Function| function.express.clone().ok();
+    let all: Vec<_> = functions.iter().filter_map(express).collect();
+    let whole = all.len() == functions.len();
+    let mps = all.iter().filter_map(|express| express.payload_bytes).min();
+    let device = functions.last().and_then(express);
+    let root = functions.first().and_then(express);
+    let boundary = root
+        .filter(|express| express.kind == PortKind::RootPort)
+        .map(|express| express.completion_boundary_bytes);
+    PacketSizes::new(
+        mps.filter(|_| whole),
+        device.and_then(|express| express.read_request_bytes),
+        boundary,
+    )
+}
+
+fn carrier<'a>(
+    hop: &PciHop,
+    mut ends: impl Iterator<Item = &'a Function>,
+    sizes: PacketSizes,
+) -> Option<Carrier> {
+    let link = PcieLink {
+        mega_transfers_per_s: hop.speed.as_ref().ok()?.mega_transfers_per_s(),
+        lanes_count: u32::from(*hop.width_count.as_ref().ok()?),
+        is_flit: ends.any(|end| end.express.as_ref().is_ok_and(|express| express.flit)),
+    };
+    Some(Carrier::Pcie(link, sizes))
+}
+
+fn link_state(speed: &Fact<PciSpeed>, width: &Fact<u8>) -> LinkState {
+    let gbit_per_s = |speed: &PciSpeed| f64::from(speed.mega_transfers_per_s()) / 1e3;
+    let speed_text = speed
+        .as_ref()
+        .map_or("unknown speed".to_owned(), ToString::to_string);
+    let width_text = width
+        .as_ref()
+        .map_or("unknown width".to_owned(), |width| format!("x{width}"));
+    state(
+        format!("{speed_text} {width_text}"),
+        speed.as_ref().ok().map(gbit_per_s),
+        width.as_ref().ok().map(|width| u32::from(*width)),
+    )
+}
+
+/// Speed and width as the ends of a link show them now: the lower's word, else the upper's.
+pub(super) fn text_now(upper: Option<&std::path::Path>, lower: &std::path::Path) -> String {
+    let below = PciState::read(lower);
+    let above = upper.map(PciState::read);
+    let speed = match (below.speed, &above) {
+        (Err(_), Some(above)) => above.speed.clone(),
+        (speed, _) => speed,
+    };
+    let width = match (below.width_count, &above) {
+        (Err(_), Some(above)) => above.width_count.clone(),
+        (width, _) => width,
+    };
+    link_state(&speed, &width).text
+}

@@ -1,0 +1,182 @@
+//! Looks at links and error counters before, during and after a window, on the collector's thread.
+
+use super::{Look, SeenPath, disk, pcie};
+use crate::record::{CounterDelta, LinkChange};
+use crate::sysfs::absent::Fact;
+use crate::sysfs::pci::{Aer, AerClass};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Speed and width are looked at this often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A counter at one moment.
+#[derive(Debug)]
+struct Count {
+    at: String,
+    counter: String,
+    count: u64,
+}
+
+/// The looks at the paths of one step.
+#[derive(Debug)]
+pub struct PathWatch {
+    paths: Vec<SeenPath>,
+    /// The state of each link of each path at the start.
+    before: Vec<Vec<String>>,
+    counts: Vec<Vec<Count>>,
+    started: Instant,
+    looked: Instant,
+}
+
+impl PathWatch {
+    /// Takes the first look.
+    #[must_use]
+    pub fn new(paths: Vec<SeenPath>) -> Self {
+        let before = paths.iter().map(states).collect();
+        let counts = paths.iter().map(counts).collect();
+        let now = Instant::now();
+        let mut watch = Self {
+            paths,
+            before,
+            counts,
+            started: now,
+            looked: now,
+        };
+        for path in watch.paths.iter_mut().filter(|path| !path.links.is_empty()) {
+            path.record.samples_count = 1;
+        }
+        watch
+    }
+
+    /// Looks again where a second has passed.
+    pub fn look(&mut self) {
+        if self.looked.elapsed() >= EVERY {
+            self.looked = Instant::now();
+            self.compare();
+        }
+    }
+
+    /// Takes the last look, at counters too, and gives the paths back with what was seen.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<SeenPath> {
+        self.compare();
+        for (path, before) in self.paths.iter_mut().zip(&self.counts) {
+            let now = counts(path);
+            path.record.counters = before.iter().map(|before| grown(before, &now)).collect();
+            for late in now
+                .iter()
+                .filter(|now| !before.iter().any(|then| is_same(then, now)))
+            {
+                // A name that shows only once it counts.
+                path.record.counters.push(CounterDelta {
+                    at: late.at.clone(),
+                    counter: late.counter.clone(),
+                    grown_count: Some(late.count),
+                });
+            }
+        }
+        self.paths
+    }
+
+    fn compare(&mut self) {
+        let at_s = self.started.elapsed().as_secs_f64();
+        for (path, before) in self.paths.iter_mut().zip(&self.before) {
+            if path.links.is_empty() {
+                continue;
+            }
+            path.record.samples_count += 1;
+            let now = states(path);
+            for ((link, before), now) in path.links.iter().zip(before).zip(now) {
+                let changes = &mut path.record.changes;
+                let is_told = changes.iter().any(|change| change.at == link.name);
+                if *before != now && !is_told {
+                    changes.push(LinkChange {
+                        at: link.name.clone(),
+                        before: before.clone(),
+                        after: now,
+                        at_s,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn states(path: &SeenPath) -> Vec<String> {
+    let state = |look: &Look| match look {
+        Look::Pcie { upper, lower } => pcie::text_now(upper.as_deref(), lower),
+        Look::Sas(phys) => disk::phys_now(phys),
+        Look::Ata(link) => link
+            .rate_now()
+            .map_or_else(|error| error.to_string(), |rate| rate.to_string()),
+    };
+    path.links.iter().map(|link| state(&link.look)).collect()
+}
+
+fn is_same(one: &Count, other: &Count) -> bool {
+    one.at == other.at && one.counter == other.counter
+}
+
+fn grown(before: &Count, now: &[Count]) -> CounterDelta {
+    let after = now.iter().find(|now| is_same(before, now));
+    CounterDelta {
+        at: before.at.clone(),
+        counter: before.counter.clone(),
+        // One that went backwards, or cannot be read any more, tells nothing.
+        grown_count: after.and_then(|after| after.count.checked_sub(before.count)),
+    }
+}
+
+fn counts(path: &SeenPath) -> Vec<Count> {
+    let mut all = Vec::new();
+    let mut add = |at: &str, counter: &str, count: Option<u64>| {
+        if let Some(count) = count {
+            all.push(Count {
+                at: at.to_owned(),
+                counter: counter.to_owned(),
+                count,
+            });
+        }
+    };
+    for (name, dir) in &path.functions {
+        for (class, total) in aer(dir) {
+            add(name, &format!("aer {class}"), total);
+        }
+    }
+    for link in &path.links {
+        match &link.look {
+            Look::Pcie { .. } => {}
+            Look::Sas(phys) => {
+                for phy in phys {
+                    let errors = phy.errors();
+                    for (name, count) in [
+                        ("invalid dwords", &errors.invalid_dword_count),
+                        ("running disparity errors", &errors.running_disparity_count),
+                        ("losses of sync", &errors.loss_of_sync_count),
+                        ("reset problems", &errors.reset_problem_count),
+                    ] {
+                        add(&phy.name, name, count.as_ref().ok().copied());
+                    }
+                }
+            }
+            Look::Ata(link) => {
+                let slowed = link.slowed_count.as_ref().ok().copied();
+                add(&link.port, "times slowed after errors", slowed);
+                let errors = link.recent_errors_count.as_ref().ok().copied();
+                add(&link.port, "recent errors", errors);
+            }
+        }
+    }
+    all
+}
+
+fn aer(dir: &PathBuf) -> [(&'static str, Option<u64>); 3] {
+    let aer = Aer::read(dir);
+    let total = |class: &Fact<AerClass>| class.as_ref().ok().map(|class| class.total_count);
+    [
+        ("correctable", total(&aer.correctable)),
+        ("nonfatal", total(&aer.nonfatal)),
+        ("fatal", total(&aer.fatal)),
+    ]
+}

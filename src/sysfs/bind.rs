@@ -1,0 +1,285 @@
+//! What lanemark writes into sysfs: which driver a PCI function is bound to, and how many huge pages are
+//! reserved. Nothing else writes there.
+//!
+//! `driver_override` (Linux Documentation/ABI/testing/sysfs-bus-pci) names the one driver that may match a
+//! function; `drivers_probe` then binds it, if that driver is loaded. New IDs, which would catch other
+//! functions of the same kind too, are never used.
+
+use super::pci::Bdf;
+use super::{Sysfs, SysfsError, link_name, read_u64, read_word};
+use crate::errno::Errno;
+use crate::units::Bytes;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Drivers may bind in the background (the kernel's nvme asks for that).
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Who is written to: the running kernel, or a test that plays it.
+pub trait Kernel {
+    /// Writes `text` into a file of sysfs in one call. Never makes a file.
+    ///
+    /// # Errors
+    /// The errno of the open or the write.
+    fn write(&self, path: &Path, text: &str) -> Result<(), Errno>;
+
+    /// Loads a module.
+    ///
+    /// # Errors
+    /// Why it did not load, in the words of modprobe.
+    fn load_module(&self, name: &str) -> Result<(), String>;
+
+    /// How long drivers and nodes may take to appear.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+}
+
+/// The running kernel.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostKernel;
+
+impl Kernel for HostKernel {
+    fn write(&self, path: &Path, text: &str) -> Result<(), Errno> {
+        let opened = std::fs::OpenOptions::new().write(true).open(path);
+        opened
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| Errno::of(&error))
+    }
+
+    fn load_module(&self, name: &str) -> Result<(), String> {
+        let done = Command::new("modprobe")
+            .arg(name)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("modprobe cannot be run: {error}"))?;
+        if done.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&done.stderr);
+        Err(said.lines().last().unwrap_or("it failed").trim().to_owned())
+    }
+}
+
+/// Why a function did not come to its driver.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// The kernel refused.
+    #[error("cannot write `{text}` to {path}: {errno}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What was to be written.
+        text: String,
+        /// Why not.
+        errno: Errno,
+    },
+    /// The kernel took the word, and the driver did not take the device.
+    #[error("{bdf}: {wanted} did not take it within {limit_s} s; it is on {found}: see dmesg")]
+    NotBound {
+        /// The function.
+        bdf: Bdf,
+        /// The driver that should have it.
+        wanted: String,
+        /// The driver that has it, in words.
+        found: String,
+        /// What was waited.
+        limit_s: u64,
+    },
+    /// A fact is missing or garbled.
+    #[error(transparent)]
+    Sysfs(#[from] SysfsError),
+}
+
+/// Moves PCI functions between drivers and reserves huge pages.
+#[derive(Clone, Copy)]
+pub struct Binder<'a> {
+    sysfs: &'a Sysfs,
+    kernel: &'a dyn Kernel,
+}
+
+impl<'a> Binder<'a> {
+    /// For the machine of `sysfs`, which `kernel` runs.
+    #[must_use]
+    pub const fn new(sysfs: &'a Sysfs, kernel: &'a dyn Kernel) -> Self {
+        Self { sysfs, kernel }
+    }
+
+    fn file(&self, bdf: Bdf, name: &str) -> PathBuf {
+        let folder = self.sysfs.sys("bus/pci/devices").join(bdf.to_string());
+        folder.join(name)
+    }
+
+    fn write(&self, path: PathBuf, text: &str) -> Result<(), BindError> {
+        self.kernel
+            .write(&path, text)
+            .map_err(|errno| BindError::Write {
+                path,
+                text: text.trim().to_owned(),
+                errno,
+            })
+    }
+
+    /// The driver that has the function now.
+    #[must_use]
+    pub fn driver(&self, bdf: Bdf) -> Option<String> {
+        link_name(&self.file(bdf, "driver"))
+    }
+
+    /// The driver that the function is reserved for.
+    ///
+    /// # Errors
+    /// [`SysfsError::Read`] where the file exists and cannot be read.
+    pub fn reserved_for(&self, bdf: Bdf) -> Result<Option<String>, SysfsError> {
+        // The kernel writes a pointer that is not set as glibc would.
+        Ok(read_word(&self.file(bdf, "driver_override"))?.filter(|name| name != "(null)"))
+    }
+
+    /// Reserves the function for a driver, or for none.
+    ///
+    /// # Errors
+    /// [`BindError::Write`].
+    pub fn reserve_for(&self, bdf: Bdf, driver: Option<&str>) -> Result<(), BindError> {
+        let text = format!("{}\n", driver.unwrap_or_default());
+        self.write(self.file(bdf, "driver_override"), &text)
+    }
+
+    /// Takes the function from its driver, if one has it.
+    ///
+    /// # Errors
+    /// [`BindError::Write`].
+    pub fn unbind(&self, bdf: Bdf) -> Result<(), BindError> {
+        if self.driver(bdf).is_none() {
+            return Ok(());
+        }
+        self.write(self.file(bdf, "driver/unbind"), &bdf.to_string())
+    }
+
+    /// Lets the drivers that are loaded look at the function; `false` where none has taken it in time.
+    ///
+    /// # Errors
+    /// [`BindError::Write`].
+    pub fn probe(&self, bdf: Bdf) -> Result<bool, BindError> {
+        self.write(self.sysfs.sys("bus/pci/drivers_probe"), &bdf.to_string())?;
+        let deadline = Instant::now() + self.kernel.patience();
+        while self.driver(bdf).is_none() {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(true)
+    }
+
+    /// Moves the function to a loaded driver and leaves it reserved for that one.
+    ///
+    /// # Errors
+    /// [`BindError`]; the function may then be on no driver.
+    pub fn move_to(&self, bdf: Bdf, driver: &str) -> Result<(), BindError> {
+        if self.driver(bdf).as_deref() == Some(driver) {
+            return self.reserve_for(bdf, Some(driver));
+        }
+        self.reserve_for(bdf, Some(driver))?;
+        self.unbind(bdf)?;
+        self.probe(bdf)?;
+        match self.driver(bdf) {
+            Some(found) if found == driver => Ok(()),
+            found => Err(BindError::NotBound {
+                bdf,
+                wanted: driver.to_owned(),
+                found: found.unwrap_or_else(|| "no driver".to_owned()),
+                limit_s: self.kernel.patience().as_secs(),
+            }),
+        }
+    }
+
+    /// Whether a driver for PCI functions of this name is loaded.
+    #[must_use]
+    pub fn is_loaded(&self, driver: &str) -> bool {
+        self.sysfs.sys("bus/pci/drivers").join(driver).exists()
+    }
+
+    /// Whether a module of this name is in the kernel, loaded or built in with a parameter or a version.
+    #[must_use]
+    pub fn has_module(&self, name: &str) -> bool {
+        self.sysfs.sys("module").join(name).exists()
+    }
+
+    /// Loads a module.
+    ///
+    /// # Errors
+    /// Why it did not load.
+    pub fn load_module(&self, name: &str) -> Result<(), String> {
+        self.kernel.load_module(name)
+    }
+
+    /// Sets how many huge pages of a size there shall be on a NUMA node (`None`: wherever the kernel finds
+    /// room), and gives how many there are then: a machine that has run for long may have fewer to give.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn set_huge_pages(
+        &self,
+        node: Option<u32>,
+        page: Bytes,
+        count: u64,
+    ) -> Result<u64, BindError> {
+        let pool = format!("hugepages-{}kB/nr_hugepages", page.0 >> 10);
+        let path = match node {
+            Some(node) => {
+                let folder = format!("devices/system/node/node{node}/hugepages");
+                self.sysfs.sys(folder).join(pool)
+            }
+            None => self.sysfs.sys("kernel/mm/hugepages").join(pool),
+        };
+        self.write(path.clone(), &count.to_string())?;
+        Ok(read_u64(&path)?)
+    }
+}
+
+impl std::fmt::Debug for Binder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Binder")
+            .field("sysfs", self.sysfs)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_host_kernel_writes_into_what_is_there_and_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nr_hugepages");
+        assert_eq!(HostKernel.write(&path, "1"), Err(Errno(libc::ENOENT)));
+        assert!(!path.exists());
+        std::fs::write(&path, "").unwrap();
+        HostKernel.write(&path, "12").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "12");
+    }
+
+    #[test]
+    fn an_override_that_is_not_set_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let bdf = Bdf::parse("0000:01:00.0").unwrap();
+        let device = folder.path().join("sys/bus/pci/devices/0000:01:00.0");
+        std::fs::create_dir_all(&device).unwrap();
+        let sysfs = Sysfs::at(folder.path());
+        let binder = Binder::new(&sysfs, &HostKernel);
+        assert_eq!(binder.reserved_for(bdf), Ok(None));
+        for (text, found) in [
+            ("(null)\n", None),
+            ("\n", None),
+            ("vfio-pci\n", Some("vfio-pci")),
+        ] {
+            std::fs::write(device.join("driver_override"), text).unwrap();
+            assert_eq!(binder.reserved_for(bdf).unwrap().as_deref(), found);
+        }
+    }
+}

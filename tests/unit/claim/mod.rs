@@ -1,0 +1,255 @@
+//! Claims and their undoing, on the captured lab with a played kernel.
+
+mod auto;
+mod played;
+mod refusals;
+
+use lanemark::session::claim::{ClaimError, Claimer, State, StateError, Store};
+use lanemark::sysfs::Sysfs;
+use lanemark::units::Bytes;
+use played::{Killed, NVME_A, NVME_B, Played, bdf, claimer, lab};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+
+const STATE_FILE: &str = "run/lanemark/claims.json";
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn nodes(root: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(root.join("dev"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("nvme") || name.starts_with("ng"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_claim_goes_to_vfio_and_comes_back_to_where_it_was() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    let moved = claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+    assert!(moved[0].changed);
+    assert!(
+        moved[0].nodes.contains(&"/dev/nvme0n1".to_owned()),
+        "{moved:?}"
+    );
+    assert_eq!(
+        moved[0].notes,
+        ["loaded module vfio_pci", "loaded module vfio_iommu_type1"]
+    );
+    let file = kernel.root.join(STATE_FILE);
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+    let path = Path::new("/dev/ng0n2");
+    let known = State::peek(&sysfs).by_former_path(path);
+    assert_eq!(known, Some((bdf(NVME_A), Some(2))));
+
+    let writes = kernel.log.borrow().len();
+    let again = claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert!(!again[0].changed && kernel.log.borrow().len() == writes);
+
+    let back = claimer.release(Some(&[bdf(NVME_A)])).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    assert_eq!(kernel.reserved(NVME_A), "");
+    assert_eq!(nodes(&kernel.root), before);
+    assert_eq!(back[0].nodes, ["/dev/nvme0n1", "/dev/nvme0n2"]);
+    assert_eq!(State::peek(&sysfs).claims, []);
+
+    let writes = kernel.log.borrow().len();
+    let again = claimer.release(Some(&[bdf(NVME_A)])).unwrap();
+    assert!(!again[0].changed && kernel.log.borrow().len() == writes);
+    assert_eq!(claimer.release(None).unwrap(), []);
+}
+
+#[test]
+fn without_an_iommu_it_is_uio_and_that_is_said() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    std::fs::remove_file(kernel.device(NVME_A).join("iommu_group")).unwrap();
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    let moved = claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("uio_pci_generic"));
+    assert!(moved[0].notes[0].contains("no IOMMU"), "{moved:?}");
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+}
+
+/// Runs what is killed before its `at`th write; whether it was.
+fn killed(kernel: &Played, at: usize, work: impl FnOnce()) -> bool {
+    kernel.log.borrow_mut().clear();
+    kernel.killed_at.set(at);
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(work));
+    kernel.killed_at.set(usize::MAX);
+    match ended {
+        Ok(()) => false,
+        Err(cause) if cause.is::<Killed>() => true,
+        Err(cause) => std::panic::resume_unwind(cause),
+    }
+}
+
+#[test]
+fn whoever_is_killed_at_any_point_is_cleaned_up_after() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    let is_as_before = || {
+        assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+        assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
+        assert_eq!(nodes(&kernel.root), before);
+        assert_eq!(State::peek(&sysfs).claims, []);
+    };
+    let mut claims_killed = 0;
+    while killed(&kernel, claims_killed + 1, || {
+        claimer.claim(&[bdf(NVME_A)], Some(1)).unwrap();
+    }) {
+        claims_killed += 1;
+        claimer.release(None).unwrap();
+        is_as_before();
+    }
+    assert_eq!(claims_killed, 3, "override, unbind, probe");
+    let mut releases_killed = 0;
+    while killed(&kernel, releases_killed + 1, || {
+        claimer.release(None).unwrap();
+    }) {
+        releases_killed += 1;
+        claimer.release(None).unwrap();
+        is_as_before();
+        claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    }
+    assert_eq!(releases_killed, 4, "override, unbind, probe, override");
+    is_as_before();
+}
+
+#[test]
+fn where_one_cannot_be_moved_the_others_go_back() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    kernel.load_by_hand();
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    // Neither driver takes it: it cannot even go back.
+    *kernel.stubborn.borrow_mut() = Some(NVME_B.to_owned());
+    let error = claimer
+        .claim(&[bdf(NVME_A), bdf(NVME_B)], None)
+        .unwrap_err();
+    assert!(matches!(&error, ClaimError::Bind { left, .. } if left.contains(NVME_B)));
+    assert_eq!(error.exit_code(), 1);
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    let state = State::peek(&sysfs);
+    assert!(state.of(bdf(NVME_A)).is_none() && state.of(bdf(NVME_B)).is_some());
+    *kernel.stubborn.borrow_mut() = None;
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+}
+
+#[test]
+fn what_somebody_has_moved_meanwhile_is_left_to_him() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    let device = kernel.device(NVME_A);
+    std::fs::remove_file(device.join("driver")).unwrap();
+    std::os::unix::fs::symlink("../bus/pci/drivers/other", device.join("driver")).unwrap();
+    let back = claimer.release(None).unwrap();
+    assert!(!back[0].changed && back[0].notes[0].contains("on other already"));
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("other"));
+    assert_eq!(kernel.reserved(NVME_A), "");
+    assert_eq!(State::peek(&sysfs).claims, []);
+}
+
+#[test]
+fn a_device_that_is_gone_is_forgotten() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    tree.remove("sys/bus/pci/devices/0000:01:00.0");
+    let back = claimer.release(None).unwrap();
+    assert!(back[0].notes[0].contains("not there any more"));
+    assert_eq!(State::peek(&sysfs).claims, []);
+}
+
+#[test]
+fn entries_of_another_boot_count_for_nothing() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    claimer(&sysfs, &kernel, &tree)
+        .claim(&[bdf(NVME_A)], None)
+        .unwrap();
+    tree.file("proc/sys/kernel/random/boot_id", "the-next\n");
+    assert_eq!(State::peek(&sysfs).claims, []);
+    assert_eq!(Store::open(&sysfs).unwrap().state.claims, []);
+}
+
+#[test]
+fn a_state_that_others_may_change_or_that_is_garbled_is_not_used() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    tree.file(STATE_FILE, "{}");
+    let folder = kernel.root.join("run/lanemark");
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+    let error = claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    assert!(matches!(
+        error,
+        ClaimError::State(StateError::Garbled { .. })
+    ));
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
+    let error = claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    assert!(matches!(
+        error,
+        ClaimError::State(StateError::Unsafe { .. })
+    ));
+    std::fs::rename(&folder, kernel.root.join("run/elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &folder).unwrap();
+    let error = claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    assert!(matches!(
+        error,
+        ClaimError::State(StateError::Unsafe { .. })
+    ));
+    assert_eq!(*kernel.log.borrow(), Vec::<String>::new());
+}
+
+#[test]
+fn huge_pages_are_reserved_once_and_given_back_with_the_last_claim() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer: Claimer<'_> = claimer(&sysfs, &kernel, &tree);
+    let wanted = [bdf(NVME_A)];
+    let claims = claimer.plan(&wanted, false).unwrap();
+    let pool = "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+    let count = |sysfs: &Sysfs| {
+        let text = std::fs::read_to_string(sysfs.locate(&Path::new("/").join(pool))).unwrap();
+        text.parse::<u64>().unwrap()
+    };
+    let planned = claimer.reserve(&claims, Bytes(512 << 20), true).unwrap();
+    assert_eq!((planned[0].after_count, count(&sysfs)), (256, 0));
+    claimer.reserve(&claims, Bytes(512 << 20), false).unwrap();
+    let changed = claimer.reserve(&claims, Bytes(1 << 30), false).unwrap();
+    assert_eq!(
+        changed[0].to_string(),
+        "node 0: huge pages of 2 MiB: 256 -> 512 (1 GiB)"
+    );
+    let again = claimer.reserve(&claims, Bytes(1 << 30), false).unwrap();
+    assert_eq!(again[0].before_count, again[0].after_count);
+    let error = claimer.reserve(&claims, Bytes(1 << 40), false).unwrap_err();
+    assert!(matches!(&error, ClaimError::Huge(_)), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("only 1000 of 524288 huge pages of 2 MiB")
+    );
+    assert_eq!(count(&sysfs), 512);
+    claimer.claim(&wanted, None).unwrap();
+    claimer.release(None).unwrap();
+    assert_eq!(count(&sysfs), 0);
+}
