@@ -18,5 +18,6 @@ mod runs;
 mod skipped;
 #[path = "../shared/statistics.rs"]
 mod statistics;
+mod suites;
 mod support;
 mod uring;

@@ -7,6 +7,7 @@ mod invariants;
 mod outcomes;
 mod probe;
 mod quick;
+mod rounds;
 mod signals;
 mod sim;
 #[path = "../shared/skipped.rs"]

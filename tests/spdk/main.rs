@@ -9,3 +9,4 @@ mod run;
 #[path = "../shared/skipped.rs"]
 mod skipped;
 mod spdk_target;
+mod suites;
