@@ -84,9 +84,13 @@ pub fn nearest(shares: &[ShareOfCeiling], kind: CeilingKind) -> Option<&ShareOfC
 /// `87.2 %`, or `80.3 to 87.2 %` of a band.
 #[must_use]
 pub fn pct(share: &ShareOfCeiling) -> String {
-    if share.high_pct - share.low_pct < 0.05 {
-        format!("{:.1} %", share.low_pct)
+    let (low, high) = (
+        format!("{:.1}", share.low_pct),
+        format!("{:.1}", share.high_pct),
+    );
+    if low == high {
+        format!("{low} %")
     } else {
-        format!("{:.1} to {:.1} %", share.low_pct, share.high_pct)
+        format!("{low} to {high} %")
     }
 }

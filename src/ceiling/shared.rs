@@ -24,12 +24,20 @@ pub fn together(paths: &[&[Limit]]) -> Option<(RateBand, String)> {
             continue;
         }
         seen.push(&first.name);
-        let behind: Vec<&[Limit]> = paths
+        let same: Vec<(&Limit, &[Limit])> = paths
             .iter()
-            .filter(|other| other.first().is_some_and(|limit| limit.name == first.name))
-            .map(|other| &other[1..])
+            .filter_map(|other| other.split_first())
+            .filter(|(limit, _)| limit.name == first.name)
             .collect();
-        let own = branch(first, &behind)?;
+        let behind: Vec<&[Limit]> = same.iter().map(|(_, rest)| *rest).collect();
+        let link = Limit {
+            name: first.name.clone(),
+            band: same
+                .iter()
+                .filter_map(|(limit, _)| limit.band)
+                .reduce(widest),
+        };
+        let own = branch(&link, &behind)?;
         all = Some(match all {
             None => own,
             Some((band, at)) => {
@@ -43,6 +51,14 @@ pub fn together(paths: &[&[Limit]]) -> Option<(RateBand, String)> {
         });
     }
     all
+}
+
+/// What a link carries may depend on the device (slow ones hold a wide port): the widest band holds for all.
+const fn widest(one: RateBand, other: RateBand) -> RateBand {
+    RateBand {
+        low_bytes_per_s: one.low_bytes_per_s.min(other.low_bytes_per_s),
+        high_bytes_per_s: one.high_bytes_per_s.max(other.high_bytes_per_s),
+    }
 }
 
 /// A link and what is behind it.
@@ -66,6 +82,7 @@ fn branch(link: &Limit, behind: &[&[Limit]]) -> Option<(RateBand, String)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::super::exact;
     use super::*;
 
@@ -96,6 +113,22 @@ mod tests {
         assert_eq!(at(&[disk("a"), disk("b")]), Some((5.0, "a + b".to_owned())));
         let three = [disk("a"), disk("b"), disk("c")];
         assert_eq!(at(&three), Some((6.0, "up".to_owned())));
+    }
+
+    #[test]
+    fn a_link_that_devices_see_differently_has_the_widest_band() {
+        let slow = Limit {
+            name: "wide".to_owned(),
+            band: Some(RateBand {
+                low_bytes_per_s: 2.0,
+                high_bytes_per_s: 4.0,
+            }),
+        };
+        let fast = path(&[("wide", 3.0), ("a", 9.0)]);
+        let slow = vec![slow, path(&[("b", 9.0)]).remove(0)];
+        let (band, at) = together(&[&fast, &slow]).unwrap();
+        assert_eq!((band.low_bytes_per_s, band.high_bytes_per_s), (2.0, 4.0));
+        assert_eq!(at, "wide");
     }
 
     #[test]

@@ -191,7 +191,9 @@ fn limited_load(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict
 }
 
 fn host_bound(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
-    (evidence.host == HostEvidence::Proven).then(|| {
+    // Where more depth still brings more, completions in bursts can make a burn look like a limit.
+    let is_flat = evidence.plateau == Some(Plateau::Flat);
+    (evidence.host == HostEvidence::Proven && is_flat).then(|| {
         let why = "time burnt for each I/O lowered the rate by just that time: the reactors bind";
         let next_step = "more reactors, larger batches, a cheaper backend";
         verdict(VerdictKind::HostBound, None, why.to_owned(), next_step)

@@ -7,6 +7,8 @@ use super::compare::CompareArgs;
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
+use super::load::LoadArgs;
+use super::peak::PeakArgs;
 use super::progress::Mode;
 use super::report::ReportArgs;
 use crate::report::Format;
@@ -48,6 +50,13 @@ pub enum Verb {
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
     /// narrow enough or the limit of rounds is met. Exit code 5 where a --fail-if comes true.
     Compare(Box<CompareArgs>),
+    /// Search the peak and the knee over depth, reactors and batch, and tell what limits them
+    Peak(Box<PeakArgs>),
+    /// Measure latency against load, and the highest rate whose 99th percentile still holds
+    ///
+    /// A closed loop gives the peak; then arrivals come at shares of it, whether or not the device keeps up, and
+    /// their wait counts. With --p99, exit code 5 where no rate keeps it.
+    Load(Box<LoadArgs>),
     /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
         /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number

@@ -100,7 +100,7 @@ fn what(device: &DeviceEntry, lines: &mut Lines) {
     for format in device.formats.iter().flatten() {
         let now = if format.in_use { ", in use" } else { "" };
         let words = format!(
-            "{}: {} bytes + {} of metadata, performance {} of 0 (best) to 3{now}",
+            "{}: {} bytes + {} of metadata, relative performance {} (0 is best, 3 worst){now}",
             format.index, format.block_bytes, format.metadata_bytes, format.relative_performance
         );
         lines.push(("format", words));

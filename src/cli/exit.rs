@@ -75,8 +75,10 @@ impl Exit {
         let whole = Self::of_part(record.status, record.error.as_ref());
         record.steps.iter().fold(whole, |exit, step| {
             let lost = step.failed_count > 0 || step.abandoned_count > 0;
+            let missed = step.expect.iter().any(|criterion| !criterion.is_met);
             exit.and(Self::of_part(step.status, step.error.as_ref()))
                 .and(if lost { Self::Failed } else { Self::Ok })
+                .and(if missed { Self::Criterion } else { Self::Ok })
         })
     }
 

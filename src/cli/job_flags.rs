@@ -185,11 +185,14 @@ pub struct JobFlags {
     /// How latency is stamped: auto, exact (per I/O), batch (per poll) [default: auto]
     #[arg(long, value_name = "MODE", help_heading = "Length")]
     pub stamp: Option<String>,
+    /// Criteria, such as read_iops>=1000k,p99<=200us; exit code 5 where one is missed
+    #[arg(long, value_name = "LIST", help_heading = "Result")]
+    pub expect: Option<String>,
 }
 
 impl JobFlags {
     /// Keys with one value, with what was given.
-    fn single(&self) -> [(Key, &Option<String>); 29] {
+    fn single(&self) -> [(Key, &Option<String>); 30] {
         [
             (Key::Rw, &self.rw),
             (Key::Bs, &self.bs),
@@ -214,6 +217,7 @@ impl JobFlags {
             (Key::RampTime, &self.ramp_time),
             (Key::Randseed, &self.randseed),
             (Key::Stamp, &self.stamp),
+            (Key::Expect, &self.expect),
             (Key::Grace, &self.grace),
             (Key::MaxErrors, &self.max_errors),
             (Key::CoolDown, &self.cool_down),

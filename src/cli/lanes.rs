@@ -33,7 +33,7 @@ pub struct LanesArgs {
     #[arg(long, requires = "devices")]
     pub measure: bool,
 
-    /// Length of each probe; a workload takes eight of them
+    /// Length of each probe; a workload takes nine of them
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "measure")]
     pub runtime: String,
 

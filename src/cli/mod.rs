@@ -6,6 +6,7 @@ pub mod check;
 pub mod claim;
 mod claimed;
 pub mod compare;
+mod compare_sides;
 pub mod completions;
 mod device_details;
 pub mod devices;
@@ -14,7 +15,10 @@ pub mod exit;
 mod job_flags;
 pub mod lanes;
 pub mod listing;
+pub mod load;
+mod one_step;
 pub mod output;
+pub mod peak;
 pub mod progress;
 mod progress_line;
 mod quick;
@@ -85,6 +89,14 @@ fn verb(what: Verb) -> Exit {
             listed(format, list)
         }
         Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.format, died),
+        },
+        Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },

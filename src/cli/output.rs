@@ -5,8 +5,8 @@
 use super::exit::Exit;
 use super::terminal;
 use crate::errno::Errno;
-use crate::record::{Environment, Failure, Outcome, Record, SCHEMA_VERSION, Tool, Warning};
-use crate::report::{Format, Style, printable, render};
+use crate::record::{Environment, Failure, Outcome, Record, SCHEMA_VERSION, Step, Tool, Warning};
+use crate::report::{Format, Style, criterion_text, printable, render};
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{
@@ -360,6 +360,14 @@ pub fn warn(warning: &Warning) {
     say("warning", "33", &warning.text);
     if !warning.next_step.is_empty() {
         say("hint", "36", &warning.next_step);
+    }
+}
+
+/// Tells which criteria of a step were missed, on stderr.
+pub fn missed(step: &Step) {
+    for criterion in step.expect.iter().filter(|criterion| !criterion.is_met) {
+        let text = format!("{}: {}", step.name, criterion_text(criterion));
+        say("expect", "1;31", &text);
     }
 }
 

@@ -232,6 +232,9 @@ fn hand_over(record: &Record, output: Output, format: Format) -> Exit {
         .iter()
         .chain(record.steps.iter().flat_map(|step| &step.error));
     failures.for_each(output::complain);
+    for step in &record.steps {
+        output::missed(step);
+    }
     match output.write_record(record, format) {
         Ok(()) => exit,
         Err(error) => {

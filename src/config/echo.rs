@@ -230,6 +230,10 @@ fn describe_step(text: &mut String, step: &StepPlan, devices: &[PlannedDevice]) 
             if limit.is_pct { " %" } else { "" }
         );
     }
+    if !step.expect.is_empty() {
+        let all: Vec<&str> = step.expect.iter().map(|one| one.text.as_str()).collect();
+        let _ = writeln!(text, "  expects {}", all.join(", "));
+    }
     let batch = step.batch;
     let _ = writeln!(
         text,

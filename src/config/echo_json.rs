@@ -100,6 +100,7 @@ pub fn step_json(step: &StepPlan, devices: &[PlannedDevice]) -> Value {
         "stamp": stamp_name(step.stamp),
         "cool_down_ns": step.cool_down.0,
         "steadystate": step.steady.as_ref().map(steady_json),
+        "expect": step.expect.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(),
         "streams": streams,
     })
 }

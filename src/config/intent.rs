@@ -42,6 +42,7 @@ pub(super) struct StepIntent {
     pub(super) grace: Nanos,
     pub(super) max_errors: Option<u64>,
     pub(super) stamp: StampChoice,
+    pub(super) expect: Vec<super::expect::Expectation>,
     /// The step's own `randseed`, used as it is.
     pub(super) seed: Option<u64>,
 }

@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::expand::Expanded;
 use super::key::{DERIVE_KEYS, STEADY_KEYS};
 use super::place::{Place, Word};
-use super::rounds::{Derive, Deriving, Figure, Grouping, Rounds};
+use super::rounds::{Derive, Deriving, Grouping, Rounds, StepFigure};
 use super::schema::{Fields, Job};
 use super::suggest::hint_for;
 use super::value::{self, Why};
@@ -129,7 +129,7 @@ pub(super) fn rounds(job: &Job, steps: &[Expanded]) -> Result<Option<Rounds>, Co
         track = measured.map(|step| step.name.clone()).collect();
     }
     Ok(Some(Rounds {
-        of: reader.one("of", value::figure)?.unwrap_or(Figure::Iops),
+        of: reader.one("of", value::figure)?.unwrap_or(StepFigure::Iops),
         track,
         window_count,
         range_pct: reader.one("range", value::percent)?.unwrap_or(RANGE_PCT),
@@ -171,7 +171,7 @@ pub(super) fn derive(job: &Job, steps: &[Expanded]) -> Result<Vec<Derive>, Confi
         all.push(Derive {
             name,
             deriving,
-            of: reader.one("of", value::figure)?.unwrap_or(Figure::Iops),
+            of: reader.one("of", value::figure)?.unwrap_or(StepFigure::Iops),
             from,
             by: by.unwrap_or(match deriving {
                 Deriving::Slices | Deriving::Fairness => Grouping::Point,

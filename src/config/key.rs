@@ -36,6 +36,7 @@ pub enum Key {
     Steadystate,
     SteadystateDuration,
     SteadystateRampTime,
+    Expect,
 }
 
 /// Where a mapping of keys stands in a job.
@@ -103,6 +104,7 @@ pub const STEP_KEYS: &[&str] = &[
     "steadystate",
     "steadystate_duration",
     "steadystate_ramp_time",
+    "expect",
 ];
 
 /// Keys of `precondition`.
@@ -157,7 +159,7 @@ impl Level {
 
 impl Key {
     /// Every key.
-    pub const ALL: [Key; 32] = [
+    pub const ALL: [Key; 33] = [
         Key::Rw,
         Key::Bs,
         Key::Bssplit,
@@ -190,6 +192,7 @@ impl Key {
         Key::Steadystate,
         Key::SteadystateDuration,
         Key::SteadystateRampTime,
+        Key::Expect,
     ];
 
     /// The name in job files; the parts of `batch` are `batch.submit` and so on.
@@ -228,6 +231,7 @@ impl Key {
             Key::Steadystate => "steadystate",
             Key::SteadystateDuration => "steadystate_duration",
             Key::SteadystateRampTime => "steadystate_ramp_time",
+            Key::Expect => "expect",
         }
     }
 

@@ -1,5 +1,6 @@
 //! The validated job: no unresolved default, every size in blocks of its device.
 
+use super::expect::Expectation;
 use super::rounds::{Derive, Rounds, SteadySeconds};
 use crate::backend::Batch;
 pub use crate::measure::StampChoice;
@@ -125,6 +126,8 @@ pub struct StepPlan {
     pub cool_down: Nanos,
     /// Whether the step ends early once its seconds are steady.
     pub steady: Option<SteadySeconds>,
+    /// Criteria that the result has to meet.
+    pub expect: Vec<Expectation>,
     /// Most I/Os in flight at once: the sum of the depths of all streams.
     pub in_flight_count: u64,
 }

@@ -132,6 +132,7 @@ pub(super) fn plan_step(
         stamp: step.stamp,
         cool_down: step.cool_down,
         steady: step.steady,
+        expect: step.expect.clone(),
         in_flight_count,
     };
     plan.summary = summary(&plan, targets.iter().map(|target| target.block));

@@ -196,6 +196,9 @@ fn resolve_step(job: &Job, one: &Expanded, lookup: &Lookup<'_>) -> Result<StepIn
             .read(Key::MaxErrors, value::count)?
             .map(|given| given.value),
         stamp: stamp.map_or(StampChoice::Auto, |given| given.value),
+        expect: lookup
+            .read(Key::Expect, super::expect::parse)?
+            .map_or_else(Vec::new, |given| given.value),
         seed: own_seed(job, step, lookup)?,
     })
 }

@@ -3,7 +3,7 @@
 
 /// A figure of a step that a criterion or a derived figure looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum StepFigure {
     /// I/Os a second, all directions together.
     Iops,
     /// Bytes a second, all directions together.
@@ -20,7 +20,7 @@ pub enum Figure {
     ReadP99Ns,
 }
 
-impl Figure {
+impl StepFigure {
     /// Every figure.
     pub const ALL: [Self; 7] = [
         Self::Iops,
@@ -61,7 +61,7 @@ impl Figure {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyLimit {
     /// IOPS or bytes a second.
-    pub of: Figure,
+    pub of: StepFigure,
     /// Whether the slope is limited, not the deviation.
     pub is_slope: bool,
     /// The limit; a sample a second is the unit of time of a slope.
@@ -85,7 +85,7 @@ pub struct SteadySeconds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
     /// What is tracked.
-    pub of: Figure,
+    pub of: StepFigure,
     /// Names of the tracked steps; all of them have to be steady.
     pub track: Vec<String>,
     /// Rounds in the window.
@@ -167,7 +167,7 @@ pub struct Derive {
     /// How it is made.
     pub deriving: Deriving,
     /// Of which figure.
-    pub of: Figure,
+    pub of: StepFigure,
     /// From the steps of these names, as written; empty: from all that are measured.
     pub from: Vec<String>,
     /// One figure for each group.

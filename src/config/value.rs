@@ -2,7 +2,7 @@
 
 use super::key::Key;
 use super::plan::StampChoice;
-use super::rounds::{Figure, SteadyLimit};
+use super::rounds::{SteadyLimit, StepFigure};
 use super::schema::BackendChoice;
 use crate::units::{Bytes, CpuList, Nanos, SizeSpec, parse_block_size, parse_duration, parse_size};
 use crate::workload::{DataPattern, Distribution, Zone};
@@ -106,6 +106,7 @@ pub(super) fn check(key: Key, text: &str) -> Result<(), Why> {
         Key::SteadystateDuration => whole_seconds(text).map(drop),
         Key::Randseed => seed(text).map(drop),
         Key::Stamp => stamp(text).map(drop),
+        Key::Expect => super::expect::parse(text).map(drop),
     }
 }
 
@@ -295,10 +296,10 @@ pub(super) fn steadystate(text: &str) -> Result<SteadyLimit, Why> {
     let refuse = || format!("`{text}` is not a criterion; allowed: {ALLOWED}");
     let (kind, limit) = text.split_once(':').ok_or_else(refuse)?;
     let (of, is_slope) = match kind {
-        "iops" => (Figure::Iops, false),
-        "iops_slope" => (Figure::Iops, true),
-        "bw" => (Figure::BytesPerS, false),
-        "bw_slope" => (Figure::BytesPerS, true),
+        "iops" => (StepFigure::Iops, false),
+        "iops_slope" => (StepFigure::Iops, true),
+        "bw" => (StepFigure::BytesPerS, false),
+        "bw_slope" => (StepFigure::BytesPerS, true),
         _ => return Err(refuse()),
     };
     let digits = limit.strip_suffix('%');
@@ -314,8 +315,8 @@ pub(super) fn steadystate(text: &str) -> Result<SteadyLimit, Why> {
 }
 
 /// What a figure is taken of.
-pub(super) fn figure(text: &str) -> Result<Figure, Why> {
-    one_of(text, &Figure::ALL.map(|figure| (figure.name(), figure)))
+pub(super) fn figure(text: &str) -> Result<StepFigure, Why> {
+    one_of(text, &StepFigure::ALL.map(|figure| (figure.name(), figure)))
 }
 
 /// A number as people write it: digits, perhaps a point. (`f64` alone would also take `inf` and `1e9`.)

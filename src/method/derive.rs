@@ -1,12 +1,12 @@
 //! Figures of several steps: indices, bests, spans of curves, constancy, fairness. Computed from records.
 
-use crate::config::{Derive, Deriving, Figure, Grouping};
+use crate::config::{Derive, Deriving, Grouping, StepFigure};
 use crate::record::{Derived, DerivedValue, Direction, LeftOut, Origin, Outcome, Second, Step};
 
 /// One figure of a step over all its directions; absent where nothing was measured.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn figure_of(step: &Step, figure: Figure) -> Option<f64> {
+pub fn figure_of(step: &Step, figure: StepFigure) -> Option<f64> {
     let directions: Vec<&Direction> = [&step.read, &step.write, &step.trim]
         .into_iter()
         .flatten()
@@ -17,19 +17,19 @@ pub fn figure_of(step: &Step, figure: Figure) -> Option<f64> {
         .max_by_key(|direction| direction.ios_count)?;
     let sum = |of: fn(&Direction) -> f64| directions.iter().map(|d| of(d)).sum::<f64>();
     Some(match figure {
-        Figure::Iops => sum(|d| d.iops),
-        Figure::BytesPerS => sum(|d| d.bytes_per_s),
-        Figure::MeanNs => {
+        StepFigure::Iops => sum(|d| d.iops),
+        StepFigure::BytesPerS => sum(|d| d.bytes_per_s),
+        StepFigure::MeanNs => {
             let ios = sum(|d| d.ios_count as f64);
             sum(|d| d.latency_ns.mean * d.ios_count as f64) / ios
         }
-        Figure::P99Ns => busiest.latency_ns.p99 as f64,
-        Figure::MaxNs => {
+        StepFigure::P99Ns => busiest.latency_ns.p99 as f64,
+        StepFigure::MaxNs => {
             let all = directions.iter().map(|d| d.latency_ns.max);
             all.max().unwrap_or(0) as f64
         }
-        Figure::ReadMeanNs => step.read.as_ref()?.latency_ns.mean,
-        Figure::ReadP99Ns => step.read.as_ref()?.latency_ns.p99 as f64,
+        StepFigure::ReadMeanNs => step.read.as_ref()?.latency_ns.mean,
+        StepFigure::ReadP99Ns => step.read.as_ref()?.latency_ns.p99 as f64,
     })
 }
 
@@ -189,20 +189,20 @@ fn span(figures: &[Option<f64>]) -> Vec<DerivedValue> {
     ]
 }
 
-const fn lower_is_better(figure: Figure) -> bool {
-    !matches!(figure, Figure::Iops | Figure::BytesPerS)
+const fn lower_is_better(figure: StepFigure) -> bool {
+    !matches!(figure, StepFigure::Iops | StepFigure::BytesPerS)
 }
 
-fn best(members: &[&Step], figure: Figure) -> DerivedValue {
+fn best(members: &[&Step], figure: StepFigure) -> DerivedValue {
     extreme("best", members, figure, lower_is_better(figure))
 }
 
-fn peak(members: &[&Step], figure: Figure) -> DerivedValue {
+fn peak(members: &[&Step], figure: StepFigure) -> DerivedValue {
     extreme("peak", members, figure, false)
 }
 
 /// The largest or smallest figure, and the first step that reached it.
-fn extreme(name: &str, members: &[&Step], figure: Figure, smallest: bool) -> DerivedValue {
+fn extreme(name: &str, members: &[&Step], figure: StepFigure, smallest: bool) -> DerivedValue {
     let mut found: Option<(f64, &str)> = None;
     for step in members {
         if let Some(figure) = figure_of(step, figure) {
@@ -226,7 +226,7 @@ fn extreme(name: &str, members: &[&Step], figure: Figure, smallest: bool) -> Der
 
 /// Repetitions of a point are averaged; then the points count alike.
 #[allow(clippy::cast_precision_loss)]
-fn geomean(members: &[&Step], figure: Figure) -> Option<f64> {
+fn geomean(members: &[&Step], figure: StepFigure) -> Option<f64> {
     let points = groups(members, Grouping::Point);
     let mut sum = 0.0;
     for (_, passes) in &points {

@@ -35,7 +35,7 @@ fn wanted(deriving: Deriving, from: &[&str], by: Grouping) -> Vec<Derive> {
     vec![Derive {
         name: "figure".to_owned(),
         deriving,
-        of: Figure::Iops,
+        of: StepFigure::Iops,
         from: from.iter().map(|name| (*name).to_owned()).collect(),
         by,
     }]
@@ -125,7 +125,7 @@ fn spans_peaks_and_bests() {
     assert_eq!(best.len(), 1);
     assert_eq!(values(&best[0]), [("best", Some(5.0))]);
     let latency = vec![Derive {
-        of: Figure::MeanNs,
+        of: StepFigure::MeanNs,
         ..wanted(Deriving::Best, &[], Grouping::All).remove(0)
     }];
     let mut slow = passes.to_vec();

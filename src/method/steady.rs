@@ -140,7 +140,7 @@ pub fn fio_met(samples: &[f64], steady: &SteadySeconds) -> bool {
 pub fn sample(second: &Second, steady: &SteadySeconds) -> f64 {
     let directions = [&second.read, &second.write, &second.trim];
     let of = |d: &crate::record::SecondDirection| match steady.limit.of {
-        crate::config::Figure::BytesPerS => d.bytes_per_s,
+        crate::config::StepFigure::BytesPerS => d.bytes_per_s,
         _ => d.iops,
     };
     directions

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::config::{Figure, SteadyLimit};
+use crate::config::{SteadyLimit, StepFigure};
 use proptest::prelude::*;
 
 fn rounds() -> Rounds {
     Rounds {
-        of: Figure::Iops,
+        of: StepFigure::Iops,
         track: Vec::new(),
         window_count: 5,
         range_pct: 20.0,
@@ -160,7 +160,7 @@ fn a_round_without_a_figure_is_never_steady() {
 fn seconds(is_slope: bool, value: f64, is_pct: bool) -> SteadySeconds {
     SteadySeconds {
         limit: SteadyLimit {
-            of: Figure::Iops,
+            of: StepFigure::Iops,
             is_slope,
             value,
             is_pct,

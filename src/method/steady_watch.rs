@@ -1,7 +1,7 @@
 //! Ends a step early once its seconds are steady by fio's definition.
 
 use super::steady::fio_met;
-use crate::config::{Figure, SteadySeconds};
+use crate::config::{SteadySeconds, StepFigure};
 use crate::reactor::{Control, StopCause};
 use crate::record::Step;
 use crate::session::{Observer, Snapshot};
@@ -34,7 +34,7 @@ impl<'a> SteadyWatch<'a> {
         let fresh_count = now.intervals_count.saturating_sub(self.intervals_count);
         self.intervals_count = now.intervals_count;
         let value = match self.steady.limit.of {
-            Figure::BytesPerS => now.bytes_per_s,
+            StepFigure::BytesPerS => now.bytes_per_s,
             _ => now.iops,
         };
         let Some(value) = value.filter(|_| fresh_count > 0) else {

@@ -198,6 +198,7 @@ impl Suite<'_> {
             }
             Err(error) => return Err(error.into()),
         };
+        done.expect = super::expect::judge(&done, &step.expect);
         done.origin = origin(step, place.round_index);
         done.steady = step
             .steady

@@ -88,7 +88,8 @@ pub struct Step {
 pub struct DeviceUse {
     /// As the user named it.
     pub path: String,
-    /// World-wide identity (NGUID, EUI-64, VPD 83h, UUID); absent where the device has none.
+    /// World-wide identity (NGUID, EUI-64, VPD 83h, UUID), or serial number and namespace of an NVMe namespace
+    /// without one (`S123 ns:2`); absent where the device has none.
     pub identity: Option<String>,
     /// Model.
     pub model: Option<String>,

@@ -86,6 +86,12 @@ impl Default for Style {
     }
 }
 
+/// A criterion with what was measured: `read_iops>=1000k: missed, 912,000`.
+#[must_use]
+pub fn criterion_text(criterion: &crate::record::Criterion) -> String {
+    text::criterion_text(criterion)
+}
+
 /// The report of `lanemark lanes` as text; ends with a line break.
 #[must_use]
 pub fn render_lanes(report: &crate::record::LanesReport, style: &Style) -> String {

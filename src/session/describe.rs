@@ -1,7 +1,7 @@
 //! What the session knows of a device beyond its node: its identity, and what uses it.
 
 use super::guard::in_use;
-use super::identity::{Identity, Target, resolve};
+use super::identity::{Device, Identity, Target, resolve};
 use super::machine::Machine;
 use crate::backend::DeviceFacts;
 use crate::sysfs::Sysfs;
@@ -22,19 +22,21 @@ pub(super) fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
     if node(one).is_some_and(|id| node(other) == Some(id)) {
         return true;
     }
-    let identity = |path: &str| identity_of(sysfs, Path::new(path));
-    // Partitions of one disk share its identity but not their blocks.
-    let whole = |path: &str| is_whole(sysfs, Path::new(path));
-    whole(one)
-        && whole(other)
-        && matches!((identity(one), identity(other)), (Some(a), Some(b)) if a.is_surely(&b))
-}
-
-fn is_whole(sysfs: &Sysfs, path: &Path) -> bool {
     let Ok(machine) = Machine::read(sysfs) else {
         return false;
     };
-    matches!(resolve(&machine, path), Ok(Target::Device(device)) if device.part.is_none())
+    let device = |path: &str| match resolve(&machine, Path::new(path)) {
+        Ok(Target::Device(device)) => Some(device),
+        _ => None,
+    };
+    let (Some(one), Some(other)) = (device(one), device(other)) else {
+        return false;
+    };
+    // Partitions of one disk share its identity but not their blocks.
+    let whole = one.part.is_none() && other.part.is_none();
+    let disk = |device: &Device| device.disks.first().map(|disk| disk.name.clone());
+    let same_disk = disk(&one).is_some() && disk(&one) == disk(&other);
+    whole && (same_disk || one.identity.is_surely(&other.identity))
 }
 
 /// Adds what the session knows beyond the node: its name, identity, and what uses it.
@@ -43,7 +45,11 @@ pub(super) fn describe(facts: &mut DeviceFacts, name: &str, sysfs: &Sysfs) {
     let identity = identity_of(sysfs, path).unwrap_or_default();
     name.clone_into(&mut facts.path);
     facts.in_use = in_use(sysfs, path);
-    facts.identity = identity.world_wide_name().map(str::to_owned);
+    // A serial number alone is told as such; one with a namespace ID names a device.
+    facts.identity = match identity.nsid {
+        Some(_) => identity.best(),
+        None => identity.world_wide_name().map(str::to_owned),
+    };
     facts.model = identity.model.or(facts.model.take());
     facts.serial = identity.serial.or(facts.serial.take());
     facts.firmware = identity.firmware.or(facts.firmware.take());

@@ -109,10 +109,17 @@ impl Identity {
             .any(|name| other.world_wide.contains(name))
     }
 
-    /// The name a record carries: a world-wide one before the serial number.
+    /// The best name there is: a world-wide one before the serial number. The namespaces of an NVMe
+    /// controller share its serial number, so their ID goes with it: `S123 ns:2`.
     #[must_use]
-    pub fn best(&self) -> Option<&str> {
-        self.world_wide_name().or(self.serial.as_deref())
+    pub fn best(&self) -> Option<String> {
+        let serial = self.serial.as_deref();
+        self.world_wide_name()
+            .map(str::to_owned)
+            .or_else(|| match (serial?, self.nsid) {
+                (serial, Some(nsid)) => Some(format!("{serial} ns:{nsid}")),
+                (serial, None) => Some(serial.to_owned()),
+            })
     }
 
     /// The best of the world-wide names.
@@ -451,5 +458,13 @@ mod tests {
             ..one.clone()
         };
         assert!(!one.may_be(&two) && one.may_be(&one));
+        assert_eq!(one.best().as_deref(), Some("S ns:1"));
+        assert_eq!(two.best().as_deref(), Some("S ns:2"));
+        assert_eq!(identity(&[], Some("S")).best().as_deref(), Some("S"));
+        let named = Identity {
+            world_wide: vec!["eui.1".to_owned()],
+            ..two
+        };
+        assert_eq!(named.best().as_deref(), Some("eui.1"));
     }
 }

@@ -25,6 +25,7 @@ mod named;
 mod observer;
 mod open;
 mod open_sg;
+mod open_uring_cmd;
 pub mod path;
 mod place;
 mod preflight_polling;

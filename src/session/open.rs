@@ -4,15 +4,15 @@ use super::SessionError;
 use super::auto;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
-use super::hold::hold;
 use super::named::{Named, backend_for};
 use super::open_sg;
+use super::open_uring_cmd;
 use super::scratch::{Scratch, Setup};
 use crate::backend::sg::SgDevice;
 use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
-use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
+use crate::backend::uring_cmd::UringCmdDevice;
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
@@ -99,7 +99,7 @@ impl Opened {
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names, sysfs),
             Some(BackendChoice::Sim) => open_sim(names, sysfs),
-            Some(BackendChoice::UringCmd) => open_uring_cmd(names, choice, sysfs),
+            Some(BackendChoice::UringCmd) => open_uring_cmd::open(names, choice, sysfs),
             Some(BackendChoice::Sg) => open_sg::open(names, choice, sysfs),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
             _ => open_uring(names, choice, sysfs, setup),
@@ -119,23 +119,7 @@ impl Opened {
             open_sg::permit_writes(devices, permits, sysfs)?;
         }
         if let Self::UringCmd { devices, .. } = &mut self {
-            for device in devices.iter_mut() {
-                let name = device.facts().path.clone();
-                let Some(permit) = permits.get(&name) else {
-                    continue;
-                };
-                // Held first: what begins to use it after the second look is kept out.
-                let held = hold(permit, sysfs)?;
-                Guard::new(sysfs).again(permit)?;
-                let options = UringCmdOptions {
-                    writes: true,
-                    ..UringCmdOptions::default()
-                };
-                let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
-                *device = writable
-                    .with_facts(|facts| describe(facts, &name, sysfs))
-                    .holding(held);
-            }
+            open_uring_cmd::permit_writes(devices, permits, sysfs)?;
         }
         if let Self::Uring { devices, .. } = &mut self {
             for device in devices
@@ -349,27 +333,6 @@ fn open_uring(
         devices,
         reason,
         scratch,
-    })
-}
-
-fn open_uring_cmd(
-    names: &[&str],
-    choice: BackendChoice,
-    sysfs: &Sysfs,
-) -> Result<Opened, SessionError> {
-    let mut devices = Vec::new();
-    for name in names {
-        let options = UringCmdOptions::default();
-        let device = UringCmdDevice::open_at(sysfs, Path::new(name), options)?;
-        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
-    }
-    let reason = match choice {
-        BackendChoice::UringCmd => "asked for",
-        _ => "auto: a generic node of an NVMe namespace",
-    };
-    Ok(Opened::UringCmd {
-        devices,
-        reason: reason.to_owned(),
     })
 }
 

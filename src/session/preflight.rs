@@ -2,7 +2,9 @@
 
 use super::preflight_polling;
 use crate::sysfs::host::{self, HugePool, Limit};
-use crate::sysfs::{Sysfs, SysfsError};
+use crate::sysfs::nvme::is_nvme;
+use crate::sysfs::nvme_ctrl::generic_nodes_count;
+use crate::sysfs::{BlockDev, Sysfs, SysfsError};
 use crate::units::Bytes;
 use serde::Serialize;
 
@@ -49,11 +51,12 @@ pub struct Check {
 /// Looks at everything. Facts that cannot be read become `unknown` checks, never silence.
 #[must_use]
 pub fn preflight(sysfs: &Sysfs) -> Vec<Check> {
-    let checks: [(&'static str, Result<Check, SysfsError>); 9] = [
+    let checks: [(&'static str, Result<Check, SysfsError>); 10] = [
         ("hugepages", huge_pages(sysfs)),
         ("memlock", memlock(sysfs)),
         ("open-files", open_files(sysfs)),
         ("io_uring", io_uring(sysfs)),
+        ("nvme-passthrough", nvme_passthrough(sysfs)),
         ("governor", governor(sysfs)),
         ("clocksource", clocksource(sysfs)),
         ("smt", smt(sysfs)),
@@ -172,6 +175,28 @@ fn io_uring(sysfs: &Sysfs) -> Result<Check, SysfsError> {
             "sysctl kernel.io_uring_disabled=0",
         ),
         None => check(NAME, State::Ok, "no switch (kernel before 6.6)", ""),
+    })
+}
+
+/// What `uring-cmd` needs: generic nodes beside the namespaces.
+fn nvme_passthrough(sysfs: &Sysfs) -> Result<Check, SysfsError> {
+    const NAME: &str = "nvme-passthrough";
+    let generic_count = generic_nodes_count(sysfs)?;
+    let is_namespace = |device: &BlockDev| is_nvme(&device.name) && !device.is_partition();
+    let namespaces_count = BlockDev::all(sysfs)?
+        .0
+        .iter()
+        .filter(|d| is_namespace(d))
+        .count();
+    Ok(match (generic_count, namespaces_count) {
+        (0, 0) => check(NAME, State::Ok, "no NVMe namespace here", ""),
+        (0, _) => check(
+            NAME,
+            State::Missing,
+            "NVMe namespaces without generic nodes (/dev/ngXnY): uring-cmd cannot drive them",
+            "use Linux 5.19 or newer, or the backend uring",
+        ),
+        (count, _) => check(NAME, State::Ok, format!("{count} generic nodes"), ""),
     })
 }
 

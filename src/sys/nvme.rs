@@ -14,7 +14,7 @@ use super::uapi as k;
 use crate::errno::Errno;
 use crate::proto::nvme::{
     Command, DSM_RANGE_BYTES, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, Layout,
-    Metadata, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog, dsm_range,
+    LbaFormat, Metadata, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog, dsm_range,
 };
 use crate::request::Status;
 use crate::sysfs::Sysfs;
@@ -170,6 +170,29 @@ impl NvmeNode {
         };
         SlotRing::of_kind(sysfs, files, spec, kind)
     }
+}
+
+/// Identifies the namespace of a generic or block node, whatever its format: what it has, and the table of formats
+/// that it could have. Nothing is written.
+///
+/// # Errors
+/// [`NvmeError`]: ENOTTY where it is no NVMe node; EACCES where the user may not.
+pub fn identified(path: &Path) -> Result<(IdentifyNamespace, Vec<LbaFormat>), NvmeError> {
+    let mode = OpenMode {
+        direct: false,
+        write: false,
+        exclusive: false,
+    };
+    let kernel = |what| move |errno| NvmeError::Kernel { what, errno };
+    let file = ioctl::open(path, mode).map_err(kernel("open"))?;
+    let nsid = ioctl::nvme_nsid(&file).map_err(kernel("NVME_IOCTL_ID"))?;
+    let mut bytes = [0; IDENTIFY_BYTES];
+    let command = Command::identify(CNS_NAMESPACE, nsid);
+    admin(&file, "Identify Namespace", command, &mut bytes)?;
+    let cut = |error: crate::proto::nvme::Truncated| NvmeError::Format(error.to_string());
+    let namespace = IdentifyNamespace::decode(&bytes).map_err(cut)?;
+    let table = IdentifyNamespace::format_table(&bytes).map_err(cut)?;
+    Ok((namespace, table))
 }
 
 /// Sends an admin command that fills all of `data`.

@@ -65,6 +65,15 @@ pub fn controllers(sysfs: &Sysfs, generic: &str) -> Result<Vec<Controller>, Sysf
     names.iter().map(read).collect()
 }
 
+/// How many generic nodes there are.
+///
+/// # Errors
+/// [`SysfsError`] where the class exists but cannot be listed.
+pub fn generic_nodes_count(sysfs: &Sysfs) -> Result<usize, SysfsError> {
+    let names = optional(names_in(&sysfs.sys("class/nvme-generic")))?;
+    Ok(names.map_or(0, |names| names.len()))
+}
+
 /// Whether the kernel still shows a character device of this number. It takes it away when the namespace
 /// or its last controller is removed, while whoever has it open keeps it.
 #[must_use]
@@ -110,6 +119,8 @@ mod tests {
         );
         assert_eq!(found[0].queue_entries_count, Some(1023));
         assert_eq!(controllers(&sysfs, "ng9n9"), Ok(Vec::new()));
+        assert_eq!(generic_nodes_count(&sysfs), Ok(1));
+        assert_eq!(generic_nodes_count(&Sysfs::at("/nowhere")), Ok(0));
     }
 
     #[test]

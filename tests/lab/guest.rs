@@ -2,6 +2,7 @@
 //! every test here reads. What runs there is `guest.sh`.
 
 use crate::invariants;
+use crate::links;
 use crate::skipped::skipped;
 use crate::support::lab;
 use lanemark::record::{Outcome, Record, Step};
@@ -213,6 +214,76 @@ fn every_device_of_the_lab_is_listed() {
     assert_eq!(devices.len(), EXPECTED.len() + 1, "{devices:#?}");
     let captured = guest.text("captured.tree");
     assert!(captured.contains("/config= ") && !captured.contains("LABSAS0001"));
+    // IDENTIFY data of SATA, in words: `LABS ATA0`.
+    assert!(
+        !captured.contains("4c41 4253 4154 4130"),
+        "a serial number in hex"
+    );
+    for (serial, transport, link) in [
+        ("LABNVME0001", "nvme", Some("pcie 2.5 GT/s 1")),
+        ("LABNVME0002", "nvme", Some("pcie 2.5 GT/s 1")),
+        ("LABSATA0001", "sata", Some("sata 1.5 Gbit/s 1")),
+        ("LABRAID0001", "raid", None),
+        ("LABSAS0001", "sas", Some("sas 3 Gbit/s 1")),
+        ("LABSAS0002", "sas", Some("sas 3 Gbit/s 1")),
+        ("LABVIRTIO0001", "virtio", None),
+    ] {
+        let device = devices.iter().find(|device| device["serial"] == serial);
+        let device = device.unwrap();
+        assert_eq!(device["transport"], transport, "{serial}");
+        let near = device["links"].get(0).map(|link| {
+            let text = |name: &str| link[name].as_str().unwrap_or("?").to_owned();
+            format!("{} {} {}", text("kind"), text("speed"), link["width_count"])
+        });
+        assert_eq!(near.as_deref(), link, "{serial}");
+        let formats = device["formats"].as_array();
+        assert_eq!(
+            formats.is_some(),
+            transport == "nvme",
+            "{serial}: {formats:?}"
+        );
+        let own = device["logical_block_bytes"].as_u64();
+        let in_use = formats.and_then(|all| all.iter().find(|one| one["in_use"] == true));
+        assert!(
+            in_use.is_none_or(|one| one["block_bytes"].as_u64() == own),
+            "{serial}: {formats:?}"
+        );
+        assert_eq!(
+            in_use.is_some(),
+            transport == "nvme",
+            "{serial}: {formats:?}"
+        );
+    }
+    let one = guest.text("devices-one.out");
+    let hops = [
+        "0000:03:00.0 to 0000:04:00.0",
+        "0000:00:05.0 to 0000:02:00.0",
+        "8 bytes beside each block",
+    ];
+    assert!(hops.iter().all(|hop| one.contains(hop)), "{one}");
+    assert_eq!(guest.number("devices-table.code"), 0);
+}
+
+/// Speed, width, payload and read request of every function from the drive to its root port.
+#[test]
+fn every_hop_of_the_lab_is_what_lspci_says() {
+    let Some(guest) = guest() else { return };
+    if guest.number("lspci.code") != 0 {
+        skipped("no lspci: install pciutils");
+        return;
+    }
+    let functions = [
+        "0000:01:00.0",
+        "0000:04:00.0",
+        "0000:00:07.0",
+        "0000:00:06.0",
+    ];
+    let compared_count = links::compare(
+        &guest.text("captured.tree"),
+        &guest.text("lspci.out"),
+        &functions,
+    );
+    assert_eq!(compared_count, 2 + 4 + 1, "the SAS HBA is conventional PCI");
 }
 
 /// The delay that null_blk adds is known. The best median of five each: the emulator's unrest only adds.

@@ -73,6 +73,9 @@ runs() {
 
 part_devices() {
     note devices "$lanemark" devices --format json
+    note devices-one "$lanemark" devices 0000:04:00.0
+    note devices-table "$lanemark" devices
+    note lspci lspci -D -vv
     note capture scripts/capture-sysfs -o "$out/captured.tree"
 }
 

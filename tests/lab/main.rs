@@ -5,9 +5,16 @@
 #[path = "../run/common.rs"]
 mod common;
 mod guard;
+// Its makers of holders and mounts are for other tests.
+#[allow(dead_code)]
+#[path = "../unit/guard_tree.rs"]
+mod guard_tree;
 mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
+mod lanes;
+mod links;
+mod nvme;
 mod positions;
 mod recorded;
 mod report;

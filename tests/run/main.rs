@@ -3,8 +3,13 @@
 
 mod calibrate;
 mod common;
+mod compare;
+mod compare_saved;
 mod invariants;
+mod lanes;
+mod load;
 mod outcomes;
+mod peak;
 mod probe;
 mod quick;
 mod rounds;

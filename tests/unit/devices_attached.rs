@@ -5,10 +5,13 @@ use lanemark::cli::devices::{DevicesError, devices};
 use lanemark::cli::listing::ListFormat;
 use lanemark::session::preflight::{Check, State, preflight};
 use lanemark::session::scan::{DeviceEntry, FormatEntry, SpdkEntry, SpdkState, scan_with};
+use std::collections::HashMap;
 
 /// As a program with SPDK sees it, whatever this one was built with.
 fn listed(tree: &Tree) -> Vec<DeviceEntry> {
-    scan_with(&tree.sysfs(), None, &|_| None).unwrap().devices
+    scan_with(&tree.sysfs(), None, &|_| HashMap::new())
+        .unwrap()
+        .devices
 }
 
 fn entry(tree: &Tree, name: &str) -> DeviceEntry {
@@ -181,7 +184,7 @@ fn what_keeps_spdk_away_is_named_with_what_would_help() {
     );
     tree.remove("sys/devices/pci0000:00/0000:00:03.0/0000:03:00.0/iommu_group");
     assert!(spdk(&tree, "nvme0n1").why.contains("no IOMMU"));
-    let without = scan_with(&tree.sysfs(), Some("install it"), &|_| None).unwrap();
+    let without = scan_with(&tree.sysfs(), Some("install it"), &|_| HashMap::new()).unwrap();
     let judged = without.devices[0].spdk.clone().unwrap();
     assert_eq!(
         (judged.state, judged.why.as_str(), judged.next_step.as_str()),
@@ -365,16 +368,16 @@ fn one_device_is_found_by_any_of_its_names() {
 #[test]
 fn formats_are_asked_for_where_somebody_answers() {
     let tree = fixture("lab-default.tree");
-    let formats = |path: &str| {
-        (path == "/dev/nvme0n2").then(|| {
-            vec![FormatEntry {
-                index: 4,
-                block_bytes: 4096,
-                metadata_bytes: 0,
-                relative_performance: 0,
-                in_use: true,
-            }]
-        })
+    let format = FormatEntry {
+        index: 4,
+        block_bytes: 4096,
+        metadata_bytes: 0,
+        relative_performance: 0,
+        in_use: true,
+    };
+    let formats = |nodes: &[String]| {
+        assert_eq!(nodes, ["/dev/nvme0n1", "/dev/nvme0n2", "/dev/nvme1n1"]);
+        HashMap::from([("/dev/nvme0n2".to_owned(), vec![format.clone()])])
     };
     let all = scan_with(&tree.sysfs(), None, &formats).unwrap().devices;
     let with: Vec<&str> = all
@@ -383,6 +386,31 @@ fn formats_are_asked_for_where_somebody_answers() {
         .map(|device| device.name.as_str())
         .collect();
     assert_eq!(with, ["nvme0n2"]);
+    // A controller in trouble is not asked.
+    tree.file("sys/class/nvme/nvme1/state", "resetting\n");
+    let asked = |nodes: &[String]| {
+        assert_eq!(nodes.len(), 2);
+        HashMap::new()
+    };
+    scan_with(&tree.sysfs(), None, &asked).unwrap();
+}
+
+#[test]
+fn who_drives_a_claimed_device_is_told_where_that_can_be_seen() {
+    let tree = fixture("nvme-claimed.tree");
+    assert_eq!(
+        entry(&tree, "0000:01:00.0").in_use,
+        None,
+        "no process can be seen"
+    );
+    tree.folder("proc/1/fd");
+    assert_eq!(entry(&tree, "0000:01:00.0").in_use, Some(Vec::new()));
+    tree.link("proc/77/fd/9", "/dev/vfio/11");
+    assert_eq!(
+        entry(&tree, "0000:01:00.0").in_use.unwrap(),
+        ["driven by process 77 from user space"]
+    );
+    assert_eq!(entry(&tree, "0000:05:00.0").in_use, Some(Vec::new()));
 }
 
 #[test]

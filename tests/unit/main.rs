@@ -10,6 +10,8 @@ mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
+mod lanes_matrix;
+mod lanes_trees;
 mod pci_paths;
 #[path = "../shared/report_cells.rs"]
 mod report_cells;

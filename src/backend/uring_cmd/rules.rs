@@ -27,6 +27,8 @@ pub struct NvmeRules {
     /// The generic node, to be asked whether it is still there.
     generic: String,
     dev: DevNum,
+    /// Whether the kernel showed controllers for it when it was opened.
+    had_controllers: bool,
     sysfs: Sysfs,
 }
 
@@ -47,17 +49,18 @@ impl NvmeRules {
             probe: facts.probe.is_ok(),
             generic: found.generic.clone(),
             dev: found.dev,
+            had_controllers: !found.controllers.is_empty(),
             sysfs: sysfs.clone(),
         }
     }
 
-    /// Whether the kernel has taken the node away, or is about to.
+    /// Whether the kernel has taken the node away, or is about to: no controller leads to it any more.
     fn is_removed(&self) -> bool {
         if !is_shown(&self.sysfs, self.dev) {
             return true;
         }
-        let found = controllers(&self.sysfs, &self.generic).unwrap_or_default();
-        !found.is_empty() && found.iter().all(Controller::is_lost)
+        let found = controllers(&self.sysfs, &self.generic);
+        self.had_controllers && found.is_ok_and(|found| found.iter().all(Controller::is_lost))
     }
 }
 
@@ -126,6 +129,7 @@ mod tests {
                 major: 243,
                 minor: 0,
             },
+            had_controllers: false,
             sysfs: Sysfs::at(root),
         }
     }
@@ -173,6 +177,22 @@ mod tests {
         for status in doubtful {
             assert_eq!(rules.gone_by(status), gone, "{status:?}");
         }
+        std::fs::write(&link, "").unwrap();
+        let mut head = rules;
+        let path = dir.path().join("sys/subsys/nvme1");
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/subsys/ng0n1")).unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/class/nvme-generic")).unwrap();
+        let class = dir.path().join("sys/class/nvme-generic/ng0n1");
+        std::os::unix::fs::symlink(dir.path().join("sys/subsys/ng0n1"), class).unwrap();
+        head.had_controllers = true;
+        for (state, ends) in [("live", None), ("connecting", None), ("deleting", gone)] {
+            std::fs::write(path.join("state"), state).unwrap();
+            assert_eq!(head.gone_by(doubtful[1]), ends, "{state}");
+        }
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(head.gone_by(doubtful[1]), gone, "a head without a path");
+        let rules = head;
         let unread = Status::Nvme { sct: 2, sc: 0x81 };
         assert_eq!(rules.gone_by(unread), None, "a medium error is no end");
         assert_eq!(rules.gone_by(Status::Errno(Errno(libc::ENODEV))), gone);

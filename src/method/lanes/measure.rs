@@ -12,6 +12,8 @@ use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add
 
 /// Parts of the reactor's time per I/O that are burnt.
 const BURN_PARTS: [f64; 3] = [0.25, 0.5, 1.0];
+/// The largest burn is this at least: smaller ones drown in the clock's own cost.
+const LEAST_BURN_NS: f64 = 400.0;
 /// Depths of small random I/O, and of large sequential I/O: the last three span a factor of four.
 const RANDOM_DEPTHS: [u32; 4] = [8, 32, 64, 128];
 const SEQUENTIAL_DEPTHS: [u32; 4] = [2, 8, 16, 32];
@@ -90,7 +92,7 @@ impl Workloads {
     /// Probes in all, without those of single devices.
     #[must_use]
     pub fn probes_count(&self) -> usize {
-        self.lanes.len() * (RANDOM_DEPTHS.len() + 1 + BURN_PARTS.len())
+        self.lanes.len() * (RANDOM_DEPTHS.len() + 2 + BURN_PARTS.len())
     }
 }
 
@@ -234,18 +236,21 @@ impl Bench<'_> {
         base: &Step,
     ) -> Result<Vec<LaneBurn>, LanesError> {
         let mut burns = Vec::new();
-        let base_iops = rate(base).0;
-        if base_iops <= 0.0 {
+        if rate(base).0 <= 0.0 {
             return Ok(burns);
         }
         let reactors = f64::from(reactors_that_run_at_once(self.opened, own));
-        let period_ns = reactors * 1e9 / base_iops;
-        for part in BURN_PARTS {
+        // The wrapper that burns costs something by itself: what it is held against passes through it too.
+        let mut period_ns = reactors * 1e9 / rate(base).0;
+        for part in std::iter::once(0.0).chain(BURN_PARTS) {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let burn_ns = (part * period_ns).round().max(1.0) as u64;
+            let burn_ns = (part * period_ns.max(LEAST_BURN_NS)).round() as u64;
             let (step, _) = self.probe(plan, own, Some(burn_ns))?;
             if step.status != Outcome::Finished {
                 break;
+            }
+            if burn_ns == 0 && rate(&step).0 > 0.0 {
+                period_ns = reactors * 1e9 / rate(&step).0;
             }
             #[allow(clippy::cast_precision_loss)]
             let host_bound_iops = reactors * 1e9 / (period_ns + burn_ns as f64);
@@ -319,12 +324,15 @@ fn proofs(curve: &[LanePoint], base: &Step, burns: &[LaneBurn], reactors_count: 
     #[allow(clippy::cast_precision_loss)]
     let burnt: Vec<BurnPoint> = burns
         .iter()
+        .skip(1)
         .map(|burn| BurnPoint {
             burn_ns: burn.burn_ns as f64,
             iops: burn.iops,
         })
         .collect();
-    let base_iops = rate(base).0;
+    let base_iops = burns
+        .first()
+        .map_or_else(|| rate(base).0, |unburnt| unburnt.iops);
     Proofs {
         plateau: Some(plateau::judge(&points)),
         host: host::judge(base_iops, reactors_count, &burnt),

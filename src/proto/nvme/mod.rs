@@ -5,16 +5,23 @@
 //! the structure. Every field has a vector in the tests beside it.
 
 mod command;
+mod completion;
 mod ctrlr;
 mod layout;
+mod logs;
 mod ns;
 mod smart;
 mod status;
 mod status_names;
 
 pub use command::{COMMAND_BYTES, Command, DSM_RANGE_BYTES, PiCheck, dsm_range, opcode};
+pub use completion::{COMPLETION_BYTES, Completion};
 pub use ctrlr::{ControllerKind, IDENTIFY_BYTES, IdentifyController};
 pub use layout::{Layout, Metadata};
+pub use logs::{
+    ERROR_ENTRY_BYTES, ERROR_LOG_ID, ErrorEntry, FIRMWARE_LOG_BYTES, FIRMWARE_LOG_ID,
+    FirmwareSlots, NAMESPACE_LIST_BYTES, active_namespaces,
+};
 pub use ns::{IdentifyNamespace, LbaFormat, NamespaceIds, PiType};
 pub use smart::{SMART_BYTES, SMART_LOG_ID, SmartLog};
 pub use status::NvmeStatus;

@@ -139,6 +139,18 @@ impl IdentifyNamespace {
         })
     }
 
+    /// The table of formats that the namespace could have (LBAF0 and on, bytes 128 to 383), by index. Whether
+    /// an entry is available its [`LbaFormat::block_bytes`] says.
+    ///
+    /// # Errors
+    /// [`Truncated`] where there are fewer than 4096 bytes.
+    pub fn format_table(bytes: &[u8]) -> Result<Vec<LbaFormat>, Truncated> {
+        let at = Fields::new("Identify Namespace", bytes, IDENTIFY_BYTES)?;
+        let count = usize::from(at.u8(25)).saturating_add(1).min(64);
+        let entry = |index: usize| LbaFormat::from_entry(at.u32(128 + 4 * index));
+        Ok((0..count).map(entry).collect())
+    }
+
     /// Size in bytes of data, metadata not counted; absent where the format is not usable or the product is
     /// beyond 64 bits.
     #[must_use]

@@ -58,6 +58,40 @@ fn a_format_entry_keeps_its_three_fields_apart() {
 }
 
 #[test]
+fn the_table_of_formats_ends_where_its_count_says() {
+    let mut bytes = vec![0; 4096];
+    bytes[25] = 2;
+    for (index, entry) in [0x0009_0000_u32, 0x010c_0000, 0x030c_0008, 0x000c_0040]
+        .iter()
+        .enumerate()
+    {
+        bytes[128 + 4 * index..132 + 4 * index].copy_from_slice(&entry.to_le_bytes());
+    }
+    let table = IdentifyNamespace::format_table(&bytes).unwrap();
+    let told: Vec<_> = table
+        .iter()
+        .map(|format| {
+            (
+                format.block_bytes(),
+                format.metadata_bytes,
+                format.relative_performance,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [(Some(512), 0, 0), (Some(4096), 0, 1), (Some(4096), 8, 3)]
+    );
+    bytes[25] = 255;
+    assert_eq!(
+        IdentifyNamespace::format_table(&bytes).unwrap().len(),
+        64,
+        "no table is longer"
+    );
+    assert!(IdentifyNamespace::format_table(&bytes[..4095]).is_err());
+}
+
+#[test]
 fn upper_format_bits_count_only_in_long_tables() {
     assert_eq!(with(&[(25, &[15]), (26, &[0x61])]).format_index, 0x01);
     let long = with(&[(25, &[63]), (26, &[0x61]), (128 + 4 * 0x31, &[0, 0, 12])]);

@@ -240,7 +240,7 @@ fn depth_curve(comparison: &Comparison, found: &crate::record::Saturation) -> Op
         x: Axis::log("depth", Quantity::Count, 2.0),
         y: Axis::linear("IOPS", Quantity::Iops),
         series: series.collect(),
-        guides: Vec::new(),
+        levels: Vec::new(),
     }
     .render()
 }
@@ -270,7 +270,7 @@ fn percentiles(comparison: &Comparison, step: &ComparedStep) -> Option<String> {
         ),
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
-        guides: Vec::new(),
+        levels: Vec::new(),
     }
     .render()
 }

@@ -1,6 +1,6 @@
 //! Sweeps found in the steps of records: steps that differ in one trait only make a curve over it.
 
-use super::chart::{Axis, Chart, Guide, Quantity, Series};
+use super::chart::{Axis, Chart, Level, Quantity, Series};
 use super::traits::{self, Found, Trait};
 use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
 use std::collections::BTreeMap;
@@ -200,7 +200,7 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
                 log_base,
             },
             series,
-            guides: levels(quantity, groups),
+            levels: levels(quantity, groups),
         };
         out.extend(chart.render());
     }
@@ -209,7 +209,7 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
 
 /// The links' ceilings where all steps have the same one: bandwidth only, since a ceiling in IOPS depends on the
 /// block size.
-fn levels(quantity: Quantity, groups: &[Group<'_>]) -> Vec<Guide> {
+fn levels(quantity: Quantity, groups: &[Group<'_>]) -> Vec<Level> {
     if quantity != Quantity::Rate {
         return Vec::new();
     }
@@ -224,7 +224,7 @@ fn levels(quantity: Quantity, groups: &[Group<'_>]) -> Vec<Guide> {
         let mut found = steps().filter_map(|step| of(&step.ceilings)?.link.as_ref()?.rate);
         let Some(first) = found.next() else { continue };
         if found.all(|other| other == first) {
-            out.push(Guide::Level {
+            out.push(Level {
                 y: first.high_bytes_per_s,
                 name: format!("the links let through ({name})"),
             });

@@ -45,7 +45,7 @@ fn percentiles(step: &Step) -> Chart {
         ),
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
-        guides: Vec::new(),
+        levels: Vec::new(),
     }
 }
 
@@ -122,7 +122,7 @@ fn rates(step: &Step) -> Chart {
             .iter()
             .map(|(name, of)| timeline(step, name, *of, |second| second.iops))
             .collect(),
-        guides: Vec::new(),
+        levels: Vec::new(),
     }
 }
 
@@ -144,7 +144,7 @@ fn latencies(step: &Step) -> Chart {
         x: Axis::linear("seconds into the window", Quantity::Seconds),
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
-        guides: Vec::new(),
+        levels: Vec::new(),
     }
 }
 

@@ -10,6 +10,8 @@ mod whole;
 
 pub use comparison::render as render_comparison;
 
+pub use path::criterion_text;
+
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};
 use layout::{Page, Tone};

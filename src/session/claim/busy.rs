@@ -71,23 +71,42 @@ pub fn is_alive(sysfs: &Sysfs, process: u32) -> bool {
     sysfs.proc(process.to_string()).exists()
 }
 
-/// The process that drives the function from user space. Unbinding its driver would wait for it, and another
-/// one that attaches would reset the controller under it.
+/// Whether this user may see what other processes have open.
 #[must_use]
-pub fn driven(sysfs: &Sysfs, bdf: Bdf) -> Option<Obstacle> {
+pub fn sees_all(sysfs: &Sysfs) -> bool {
+    names_in(&sysfs.proc("1/fd")).is_ok()
+}
+
+/// The process that is seen to drive the function from user space, looked for without opening anything.
+#[must_use]
+pub fn seen_driving(sysfs: &Sysfs, bdf: Bdf) -> Option<i64> {
+    let opener = openers(sysfs, &user_nodes(sysfs, bdf)).into_iter().next();
+    let process = opener.map(|opener| i64::from(opener.process));
+    process.or_else(|| spdk_lock(sysfs, bdf).filter(|process| *process > 0))
+}
+
+/// The nodes through which a process drives it.
+fn user_nodes(sysfs: &Sysfs, bdf: Bdf) -> Vec<PathBuf> {
     let folder = sysfs.sys("bus/pci/devices").join(bdf.to_string());
     let group = link_name(&folder.join("iommu_group")).map(|number| format!("vfio/{number}"));
-    let mut names: Vec<String> = group.clone().into_iter().collect();
+    let mut names: Vec<String> = group.into_iter().collect();
     for (class, prefix) in [("vfio-dev", "vfio/devices/"), ("uio", "")] {
         let found = optional(names_in(&folder.join(class)));
         names.extend(
             (found.ok().flatten().unwrap_or_default().iter()).map(|name| format!("{prefix}{name}")),
         );
     }
-    let nodes: Vec<PathBuf> = names
-        .iter()
-        .map(|name| sysfs.shown(&sysfs.dev(name)))
-        .collect();
+    let nodes = names.iter();
+    nodes.map(|name| sysfs.shown(&sysfs.dev(name))).collect()
+}
+
+/// The process that drives the function from user space. Unbinding its driver would wait for it, and another
+/// one that attaches would reset the controller under it.
+#[must_use]
+pub fn driven(sysfs: &Sysfs, bdf: Bdf) -> Option<Obstacle> {
+    let folder = sysfs.sys("bus/pci/devices").join(bdf.to_string());
+    let group = link_name(&folder.join("iommu_group")).map(|number| format!("vfio/{number}"));
+    let nodes = user_nodes(sysfs, bdf);
     if let Some(opener) = openers(sysfs, &nodes).first() {
         return Some(Obstacle::Driven {
             process: Some(i64::from(opener.process)),

@@ -13,6 +13,7 @@ mod obstacle;
 mod plan;
 mod state;
 
+pub(in crate::session) use busy::{seen_driving, sees_all};
 pub use controller::disks_of as namespace_disks;
 pub use huge::{HugeChange, HugeError};
 pub use lease::Lease;

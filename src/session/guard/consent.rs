@@ -132,7 +132,9 @@ fn judge(machine: &Machine<'_>, device: &Device, word: &str) -> Word {
         return Word::Yes;
     }
     let own = device.disks.first().map(|disk| disk.name.clone());
-    Word::NotUnique(own.into_iter().chain(others).collect())
+    let paths = own.into_iter().chain(others);
+    let path = |name: String| machine.node_path(&name).display().to_string();
+    Word::NotUnique(paths.map(path).collect())
 }
 
 /// `None` where the word is no path that leads anywhere.

@@ -169,8 +169,8 @@ impl SeenPath {
             kind: LinkKind::Sata,
             what: "SATA port to drive".to_owned(),
             driver: None,
-            now: rate.map(|rate| sata_state(rate)),
-            most: most.map(|rate| sata_state(rate)),
+            now: rate.map(sata_state),
+            most: most.map(sata_state),
             mps_bytes: None,
             mrrs_bytes: None,
             read_ceiling: None,
@@ -186,7 +186,7 @@ impl SeenPath {
             SeenLink {
                 name: link.port.clone(),
                 carrier,
-                look: Look::Ata(link.clone()),
+                look: Look::Ata(Box::new(link.clone())),
             },
         );
     }

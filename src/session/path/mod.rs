@@ -82,7 +82,7 @@ pub(super) enum Look {
     /// Phys.
     Sas(Vec<Phy>),
     /// An ATA link.
-    Ata(AtaLink),
+    Ata(Box<AtaLink>),
 }
 
 impl Carrier {
@@ -156,7 +156,8 @@ impl SeenPath {
     fn of_attachment(sysfs: &Sysfs, name: &str, found: &Attachment) -> Self {
         let mut path = Self::empty();
         path.transport = found.transport;
-        if let Some(&bdf) = found.functions.first() {
+        let is_virtual = found.transport == Some(Transport::Virtio);
+        if let Some(&bdf) = found.functions.first().filter(|_| !is_virtual) {
             match PciPath::read(sysfs, bdf) {
                 Ok(pci) => path.add_pcie(&pci, found.transport == Some(Transport::Nvme)),
                 Err(error) => path.hide(&bdf.to_string(), &error.to_string()),

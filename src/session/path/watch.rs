@@ -4,7 +4,7 @@ use super::{Look, SeenPath, disk, pcie};
 use crate::record::{CounterDelta, LinkChange};
 use crate::sysfs::absent::Fact;
 use crate::sysfs::pci::{Aer, AerClass};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Speed and width are looked at this often.
@@ -171,7 +171,7 @@ fn counts(path: &SeenPath) -> Vec<Count> {
     all
 }
 
-fn aer(dir: &PathBuf) -> [(&'static str, Option<u64>); 3] {
+fn aer(dir: &Path) -> [(&'static str, Option<u64>); 3] {
     let aer = Aer::read(dir);
     let total = |class: &Fact<AerClass>| class.as_ref().ok().map(|class| class.total_count);
     [

@@ -3,6 +3,7 @@
 
 use super::attached::Paths;
 use super::{DeviceEntry, Facts, attach, model};
+use crate::session::claim::{seen_driving, sees_all};
 use crate::session::identity::Identity;
 use crate::session::machine::Machine;
 use crate::sysfs::attach::Attachment;
@@ -32,7 +33,7 @@ pub(super) fn generic_only(
         let attachment = Attachment::of_scsi(machine.sysfs, &dir);
         let mut device = DeviceEntry {
             path: machine.node_path(&name).display().to_string(),
-            identity: identity.best().map(str::to_owned),
+            identity: identity.best(),
             model: model(&identity),
             serial: identity.serial,
             firmware: identity.firmware,
@@ -64,11 +65,7 @@ pub(super) fn functions(
             continue;
         };
         let address = function.bdf.to_string();
-        let in_use = match function.is_in_user_space() {
-            // Whether a process drives it the kernel does not say.
-            true => None,
-            false => Some(Vec::new()),
-        };
+        let in_use = in_use(sysfs, &function);
         let controller = attachment.controllers.first();
         let mut device = DeviceEntry {
             name: address.clone(),
@@ -91,4 +88,15 @@ pub(super) fn functions(
         found.push((device, attachment));
     }
     found
+}
+
+/// Who drives it from user space; `None` where that cannot be told.
+fn in_use(sysfs: &Sysfs, function: &Function) -> Option<Vec<String>> {
+    if !function.is_in_user_space() {
+        return Some(Vec::new());
+    }
+    match seen_driving(sysfs, function.bdf) {
+        Some(process) => Some(vec![format!("driven by process {process} from user space")]),
+        None => sees_all(sysfs).then(Vec::new),
+    }
 }

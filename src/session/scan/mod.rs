@@ -4,6 +4,7 @@
 mod attached;
 mod bare;
 mod claimable;
+mod formats;
 mod order;
 
 pub use attached::{ControllerEntry, LinkEntry};
@@ -19,6 +20,7 @@ use attached::Paths;
 use claimable::Spdk;
 use order::natural_key;
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// One device: a whole disk, or a PCI function whose disk the kernel does not show.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -125,15 +127,21 @@ impl DeviceEntry {
     }
 }
 
-/// How a namespace's formats are asked for: a command to the device, which no captured tree answers. By node.
-pub type AskFormats<'f> = &'f dyn Fn(&str) -> Option<Vec<FormatEntry>>;
+/// How the formats of namespaces are asked for, by their nodes: a command to the device, which no captured tree
+/// answers.
+pub type AskFormats<'f> = &'f dyn Fn(&[String]) -> HashMap<String, Vec<FormatEntry>>;
 
 /// Lists every device.
 ///
 /// # Errors
 /// [`SysfsError::Read`] where there is no list of block devices at all.
 pub fn scan(sysfs: &Sysfs) -> Result<Inventory, SysfsError> {
-    scan_with(sysfs, crate::spdk::absent(), &|_| None)
+    let ask: AskFormats<'_> = if sysfs.is_host() {
+        &formats::ask
+    } else {
+        &|_| HashMap::new()
+    };
+    scan_with(sysfs, crate::spdk::absent(), ask)
 }
 
 /// The same with a way to ask for formats, and the reason why this program has no SPDK.
@@ -175,21 +183,26 @@ pub fn scan_with(
             )
         })
         .collect();
-    let devices = found
-        .into_iter()
-        .zip(judged)
-        .map(|((mut device, _), judged)| {
-            device.spdk = Some(judged);
-            if device.transport.as_deref() == Some("nvme") {
-                device.formats = formats(&device.path);
-            }
-            device
-        });
+    let mut devices: Vec<DeviceEntry> = found.into_iter().map(|(device, _)| device).collect();
+    let askable = devices.iter().filter(|device| may_ask(device));
+    let nodes: Vec<String> = askable.map(|device| device.path.clone()).collect();
+    let mut known = formats(&nodes);
+    for (device, judged) in devices.iter_mut().zip(judged) {
+        device.spdk = Some(judged);
+        device.formats = known.remove(&device.path);
+    }
     Ok(Inventory {
         kernel: kernel(sysfs),
-        devices: devices.collect(),
+        devices,
         problems,
     })
+}
+
+/// A namespace on PCIe whose controllers all work.
+fn may_ask(device: &DeviceEntry) -> bool {
+    let is_live = |one: &ControllerEntry| one.state.as_deref() == Some("live");
+    let is_namespace = device.transport.as_deref() == Some("nvme") && device.size_bytes.is_some();
+    is_namespace && device.controllers.iter().all(is_live)
 }
 
 /// `Linux version 6.12.41+deb13-amd64 (…`: the third word.
@@ -259,7 +272,7 @@ fn entry(
         name: disk.name.clone(),
         path: path(&disk.name),
         other_paths: other_paths.iter().map(|name| path(name)).collect(),
-        identity: identity.best().map(str::to_owned),
+        identity: identity.best(),
         model: model(&identity),
         serial: identity.serial,
         firmware: identity.firmware,

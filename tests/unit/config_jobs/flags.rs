@@ -113,6 +113,7 @@ const VALUES: &[(&str, &str)] = &[
     ("steadystate", "iops:2%"),
     ("steadystate_duration", "5s"),
     ("steadystate_ramp_time", "1s"),
+    ("expect", "read_iops>=1000k,p99<=200us"),
 ];
 
 #[test]

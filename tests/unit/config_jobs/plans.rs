@@ -74,7 +74,7 @@ fn all_keys_arrive() {
          iodepth: 32, number_ios: 1000, io_size: 1G, rate_iops: 5000, rate_process: poisson, fsync: 16, \
          passes: 2, data: 'fixed:DEADBEEF', batch: {submit: 16, complete_min: 4, complete_max: 8}, \
          streams: 2, reactors: 2, cpus: [3, 1], runtime: 60s, randseed: 7, stamp: exact, \
-         grace: 5s, max_errors: 10",
+         grace: 5s, max_errors: 10, expect: 'read_iops>=1000k,p99<=200us'",
     );
     assert_eq!(step.name, "x");
     assert_eq!(step.cpus, [3, 1]);
@@ -93,7 +93,7 @@ fn all_keys_arrive() {
         "amounts count from the first I/O"
     );
     assert_eq!(step.limits.grace, Nanos::from_s(5));
-    assert_eq!(step.limits.max_errors, Some(10));
+    assert_eq!((step.limits.max_errors, step.expect.len()), (Some(10), 2));
     assert_eq!(step.stamp, StampChoice::Exact);
     assert_eq!(step.in_flight_count, 64);
     assert!(step.writes());

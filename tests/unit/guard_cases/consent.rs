@@ -76,7 +76,7 @@ pub const CASES: &[Case] = &[
         &["DUP"],
         NONE,
         "serial-not-unique",
-        &["sdd and sde"],
+        &["/dev/sdd and /dev/sde"],
         |t| {
             t.scsi_disk("sdd", "8:48", 3, "DUP", "naa.500000000000000d");
             t.scsi_disk("sde", "8:64", 4, "DUP", "naa.500000000000000e");
@@ -88,7 +88,7 @@ pub const CASES: &[Case] = &[
         &["NV-0"],
         NONE,
         "serial-not-unique",
-        &["nvme0n1 and nvme0n2"],
+        &["/dev/nvme0n1 and /dev/nvme0n2"],
         |_| {}
     ),
     case!(

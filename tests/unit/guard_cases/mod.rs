@@ -6,6 +6,7 @@ mod files;
 mod harmless;
 mod identity;
 mod in_use;
+mod paths;
 
 use crate::guard_tree::{Tree, with};
 use lanemark::session::guard::{Consent, Guard, Intent, Permit, Refusal, in_use, parse_overwrite};

@@ -22,25 +22,13 @@ pub struct Series {
     pub marked: bool,
 }
 
-/// A level or a span to be held against the lines.
+/// A level of `y` that the lines are held against, such as a ceiling.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Guide {
-    /// A level of `y`, such as a ceiling.
-    Level {
-        /// Where.
-        y: f64,
-        /// What it is.
-        name: String,
-    },
-    /// A span of `x`, such as the window of a steady state.
-    Span {
-        /// From.
-        from: f64,
-        /// To.
-        to: f64,
-        /// What it is.
-        name: String,
-    },
+pub struct Level {
+    /// Where.
+    pub y: f64,
+    /// What it is.
+    pub name: String,
 }
 
 /// One axis.
@@ -87,8 +75,8 @@ pub struct Chart {
     pub y: Axis,
     /// The lines, at most [`SERIES_MOST`]; more are left out and counted in the heading.
     pub series: Vec<Series>,
-    /// Levels and spans.
-    pub guides: Vec<Guide>,
+    /// What they are held against.
+    pub levels: Vec<Level>,
 }
 
 /// Lines that can still be told apart.
@@ -164,7 +152,7 @@ mod tests {
                 points,
                 marked: true,
             }],
-            guides: vec![Guide::Level {
+            levels: vec![Level {
                 y: 50.0,
                 name: "link".to_owned(),
             }],

@@ -1,6 +1,6 @@
 //! The drawing itself.
 
-use super::{Axis, Chart, Guide, Scale, Series};
+use super::{Axis, Chart, Level, Scale, Series};
 use crate::report::html_escaped;
 use std::fmt::Write as _;
 
@@ -37,7 +37,6 @@ pub fn drawing(chart: &Chart) -> String {
         html_escaped(&chart.title),
         html_escaped(&description(chart))
     );
-    spans(&mut out, chart, &frame);
     grid(&mut out, chart, &frame);
     levels(&mut out, chart, &frame);
     for (number, series) in chart.series.iter().enumerate() {
@@ -59,17 +58,6 @@ pub fn legend(chart: &Chart) -> String {
             ),
         );
     }
-    for guide in &chart.guides {
-        if let Guide::Span { name, .. } = guide {
-            push(
-                &mut items,
-                &format!(
-                    "<li><svg viewBox=\"0 0 28 10\" aria-hidden=\"true\"><rect class=\"span\" width=\"28\" height=\"10\"/></svg>{}</li>",
-                    html_escaped(name)
-                ),
-            );
-        }
-    }
     format!("<ul class=\"legend\">{items}</ul>")
 }
 
@@ -79,10 +67,7 @@ fn push(out: &mut String, text: &str) {
 
 fn frame(chart: &Chart) -> Frame {
     let points = || chart.series.iter().flat_map(|series| &series.points);
-    let levels = chart.guides.iter().filter_map(|guide| match guide {
-        Guide::Level { y, .. } => Some(*y),
-        Guide::Span { .. } => None,
-    });
+    let levels = chart.levels.iter().map(|level| level.y);
     Frame {
         x: scale(&chart.x, points().map(|(x, _)| *x), false),
         y: scale(
@@ -198,10 +183,8 @@ fn x_ticks(chart: &Chart, frame: &Frame) -> Vec<f64> {
 }
 
 fn levels(out: &mut String, chart: &Chart, frame: &Frame) {
-    for guide in &chart.guides {
-        if let Guide::Level { y, name } = guide
-            && y.is_finite()
-        {
+    for Level { y, name } in &chart.levels {
+        if y.is_finite() {
             let top = frame.top(*y);
             push(
                 out,
@@ -212,22 +195,6 @@ fn levels(out: &mut String, chart: &Chart, frame: &Frame) {
                     top - 4.0,
                     html_escaped(name),
                     html_escaped(&chart.y.quantity.text(*y))
-                ),
-            );
-        }
-    }
-}
-
-fn spans(out: &mut String, chart: &Chart, frame: &Frame) {
-    for guide in &chart.guides {
-        if let Guide::Span { from, to, .. } = guide {
-            let (left, right) = (frame.left(*from), frame.left(*to));
-            push(
-                out,
-                &format!(
-                    "<rect class=\"span\" x=\"{left:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                    (right - left).max(1.0),
-                    HEIGHT - TOP - BOTTOM
                 ),
             );
         }

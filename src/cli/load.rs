@@ -1,0 +1,395 @@
+//! `lanemark load`: latency against load, and the highest rate whose tail still holds.
+
+use super::args::names;
+use super::exit::Exit;
+use super::one_step::{Asked, OneStepError, Ready};
+use super::output::{self, Output};
+use super::progress::{self, Mode};
+use super::{JobFlags, run, signals};
+use crate::config::{ConfigError, Job, Key, Plan, Word, plan, plan_json, step_json};
+use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
+use crate::reactor::{Control, StopCause};
+use crate::record::{Direction, Failure, Record, SCHEMA_VERSION, Step};
+use crate::report::{Format, figures};
+use crate::session::{Observer, Opened, Session, SessionError, environment, tool};
+use crate::sysfs::Sysfs;
+use crate::units::parse_duration;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  lanemark load --device /dev/nvme0n1 --iodepth 256 --runtime 10s
+      the peak at depth 256, then Poisson arrivals at 10 to 95 % of it
+  lanemark load --device /dev/nvme0n1 --iodepth 256 --p99 200us
+      the highest rate whose scheduled p99 stays within 200 microseconds";
+
+/// Flags of `lanemark load`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LoadArgs {
+    /// A job file of one step; without one, the flags make it
+    #[arg(value_name = "JOB.yaml")]
+    pub job: Option<PathBuf>,
+    /// Loads to measure, in percent of the peak of the closed loop, ascending
+    /// [default: 10,25,50,70,80,90,95]
+    #[arg(long, value_name = "LIST", help_heading = "Load")]
+    pub load: Option<String>,
+    /// Search the highest rate whose 99th percentile, waiting included, is at most this
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub p99: Option<String>,
+
+    /// What stdout holds
+    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
+    pub format: Format,
+    /// Write the result to this file, not to stdout
+    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+    /// How to show progress on stderr
+    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
+    pub progress: Mode,
+    /// Consent to write to this device, named by its serial number or path. Repeatable
+    #[arg(long, value_name = "ID", help_heading = "Safety")]
+    pub allow_write: Vec<String>,
+    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
+    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
+    pub overwrite: Vec<String>,
+
+    /// The keys of the job.
+    #[command(flatten)]
+    pub keys: JobFlags,
+}
+
+/// Runs the verb; the exit code.
+pub fn run(args: &LoadArgs) -> Exit {
+    let sysfs = Sysfs::host();
+    let output = match Output::open(args.output.as_deref()) {
+        Ok(output) => output,
+        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+    };
+    let control = Arc::new(Control::default());
+    let job = signals::listen(&control)
+        .map_err(OneStepError::from)
+        .and_then(|()| judged_job(args, &output, &sysfs));
+    let judged = match job {
+        Ok(job) => job,
+        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+    };
+    match loaded(args, &judged, control, &sysfs) {
+        Ok((record, result)) => hand_over(args, &judged.load, &record, &result, output),
+        Err(error) => run::refuse(Some(output), args.format, &sysfs, error.failure()),
+    }
+}
+
+fn hand_over(
+    args: &LoadArgs,
+    plan: &LoadPlan,
+    record: &Record,
+    result: &LoadResult,
+    output: Output,
+) -> Exit {
+    let failures = record
+        .error
+        .iter()
+        .chain(record.steps.iter().flat_map(|step| &step.error));
+    failures.for_each(output::complain);
+    let mut exit = Exit::of_record(record);
+    if plan.p99_at_most_ns.is_some() && result.highest_iops.is_none() && exit == Exit::Ok {
+        exit = Exit::Criterion;
+    }
+    let written = match args.format {
+        Format::Text => output.write(&text(plan, record, result)),
+        format => output.write_record(record, format),
+    };
+    match written {
+        Ok(()) => exit,
+        Err(error) => {
+            output::complain(&error.failure());
+            exit.and(error.exit())
+        }
+    }
+}
+
+/// Takes `rate_process` out of a job.
+fn take_process(job: &mut Job) -> Option<Word> {
+    let steps = job.steps.iter_mut().map(|step| &mut step.keys);
+    let all = steps.chain([&mut job.defaults.keys]);
+    all.filter_map(|keys| keys.remove(&Key::RateProcess)).next()
+}
+
+/// What `load` shares with others; it sets the rate itself and ends by runtime.
+fn asked(args: &LoadArgs) -> Asked<'_> {
+    Asked {
+        verb: "load",
+        job: args.job.as_deref(),
+        output: args.output.as_deref(),
+        allow_write: &args.allow_write,
+        overwrite: &args.overwrite,
+        own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
+    }
+}
+
+fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged, OneStepError> {
+    let mut file = args.job.as_deref().map(Job::load).transpose()?;
+    let mut keys = args.keys.clone();
+    // How arrivals are spaced has no effect before there is a rate: it waits until there is one.
+    let of_flags = keys.rate_process.take().map(Word::flag);
+    let of_file = file.as_mut().and_then(take_process);
+    let process = of_flags
+        .or(of_file)
+        .unwrap_or_else(|| Word::flag("poisson"));
+    let job = asked(args).job(keys, file, output, sysfs)?;
+    let limit = args.p99.as_deref().map(|text| {
+        let parsed = parse_duration(text)
+            .map_err(|error| OneStepError::Usage(format!("--p99 {text}: {error}")));
+        parsed.map(|limit| limit.0)
+    });
+    let load = LoadPlan {
+        loads_pct: args
+            .load
+            .as_deref()
+            .map_or(Ok(DEFAULT_LOADS_PCT.to_vec()), loads)?,
+        p99_at_most_ns: limit.transpose()?,
+    };
+    Ok(Judged { job, process, load })
+}
+
+/// `10,50,90`, with or without `%`.
+fn loads(text: &str) -> Result<Vec<f64>, OneStepError> {
+    let one = |word: &str| word.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let all: Option<Vec<f64>> = text.split(',').map(one).collect();
+    all.filter(|all| {
+        all.iter().all(|pct| *pct > 0.0 && *pct <= 200.0) && all.is_sorted_by(|a, b| a < b)
+    })
+    .ok_or_else(|| {
+        OneStepError::Usage(format!(
+            "--load {text}: percentages above 0 and up to 200, ascending, such as 10,50,90"
+        ))
+    })
+}
+
+/// The command line, read and judged.
+struct Judged {
+    job: Job,
+    /// How arrivals are spaced.
+    process: Word,
+    load: LoadPlan,
+}
+
+/// The device under load.
+struct Device<'a> {
+    session: &'a Session,
+    opened: &'a Opened,
+    judged: &'a Judged,
+    seed: u64,
+    steps_count: usize,
+    ran_count: usize,
+    observer: &'a mut dyn Observer,
+}
+
+impl Device<'_> {
+    /// The job at this rate.
+    fn plan(&self, ask: &Ask) -> Result<Plan, ConfigError> {
+        let mut job = self.judged.job.clone();
+        if let Some(rate_iops) = ask.rate_iops {
+            let keys = &mut job.flags.keys;
+            keys.insert(Key::RateIops, Word::flag(rate_iops.to_string()));
+            keys.insert(Key::RateProcess, self.judged.process.clone());
+        }
+        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
+        for step in &mut plan.steps {
+            step.name.clone_from(&ask.name);
+        }
+        Ok(plan)
+    }
+}
+
+impl Loaded for Device<'_> {
+    fn run(&mut self, ask: &Ask) -> Result<Step, SessionError> {
+        if self.session.control.cause() >= StopCause::Signal {
+            return Err(SessionError::Interrupted);
+        }
+        let plan = self.plan(ask).map_err(|error| SessionError::Refused {
+            device: ask.name.clone(),
+            why: error.to_string(),
+        })?;
+        self.ran_count += 1;
+        let numbers = (self.ran_count, self.steps_count.max(self.ran_count));
+        let json = step_json(&plan.steps[0], &plan.devices);
+        self.session
+            .run_step(self.opened, &plan.steps[0], json, numbers, self.observer)
+    }
+}
+
+fn loaded(
+    args: &LoadArgs,
+    judged: &Judged,
+    control: Arc<Control>,
+    sysfs: &Sysfs,
+) -> Result<(Record, LoadResult), OneStepError> {
+    let (job, load) = (&judged.job, &judged.load);
+    let mut observer = progress::on_stderr(args.progress);
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let Ready {
+        opened,
+        session,
+        plan,
+        doubts,
+    } = &ready;
+    let mut device = Device {
+        session,
+        opened,
+        judged,
+        seed: plan.seed,
+        steps_count: load.loads_pct.len() + 1,
+        ran_count: 0,
+        observer: observer.as_mut(),
+    };
+    let mut result = measure(load, &mut device);
+    if let (true, Some(error)) = (result.steps.is_empty(), result.error.take()) {
+        return Err(error.into());
+    }
+    for step in &mut result.steps {
+        step.warnings.extend(doubts.iter().cloned());
+    }
+    let failure = result.error.as_ref().map(|error| Failure {
+        kind: error.kind().to_owned(),
+        text: error.to_string(),
+        next_step: error.next_step(),
+        exit_code: error.exit_code(),
+    });
+    let record = Record {
+        schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
+        status: result.status(),
+        error: failure.filter(|failure| failure.kind != "interrupted"),
+        tool: tool(session.tool_cost_ns),
+        environment: environment(&session.sysfs, &session.clock, &session.allowed),
+        job: json!({ "plan": plan_json(plan), "load": load_json(load, &result) }),
+        seed: plan.seed,
+        suite: None,
+        about: None,
+        left_out: Vec::new(),
+        derived: Vec::new(),
+        steady: None,
+        steps: result.steps.clone(),
+        warnings: [plan.notes.clone(), opened.notes()].concat(),
+    };
+    Ok((record, result))
+}
+
+/// What was asked and found, beside the steps that show it.
+fn load_json(plan: &LoadPlan, result: &LoadResult) -> serde_json::Value {
+    let points: Vec<_> = result
+        .points
+        .iter()
+        .map(|(load_pct, rate_iops)| json!({ "load_pct": load_pct, "rate_iops": rate_iops }))
+        .collect();
+    json!({
+        "peak_iops": result.peak_iops,
+        "points": points,
+        "p99_at_most_ns": plan.p99_at_most_ns,
+        "highest_iops": result.highest_iops,
+    })
+}
+
+/// The table: service and scheduled latency of every rate, side by side.
+fn text(plan: &LoadPlan, record: &Record, result: &LoadResult) -> String {
+    let mut rows = super::listing::table(&[
+        "STEP",
+        "ASKED",
+        "IOPS",
+        "SERVICE P50",
+        "P99",
+        "SCHEDULED P50",
+        "P99",
+        "P99.9",
+        "",
+    ]);
+    for step in &record.steps {
+        for (name, direction) in [
+            ("read", &step.read),
+            ("write", &step.write),
+            ("trim", &step.trim),
+        ] {
+            if let Some(direction) = direction {
+                rows.add_row(row(plan, step, name, direction));
+            }
+        }
+    }
+    let mut text = super::listing::text_of(&rows);
+    if let (Some(step), true) = (record.steps.first(), result.peak_iops > 0.0) {
+        text += &format!(
+            "\npeak of the closed loop: {} IOPS; {}\n",
+            figures::iops(result.peak_iops),
+            step.summary
+        );
+    }
+    if let Some(limit_ns) = plan.p99_at_most_ns {
+        let limit = figures::time_ns(limit_ns);
+        text += &match result.highest_iops {
+            #[allow(clippy::cast_precision_loss)]
+            Some(rate) => format!(
+                "highest rate with a scheduled p99 of at most {limit}: {} IOPS, {} of the peak\n",
+                figures::count(rate),
+                figures::share(rate as f64 / result.peak_iops)
+            ),
+            None => format!("no rate that was tried keeps a scheduled p99 of at most {limit}\n"),
+        };
+    }
+    text
+}
+
+fn row(plan: &LoadPlan, step: &Step, name: &str, direction: &Direction) -> Vec<String> {
+    let service = &direction.latency_ns;
+    let scheduled = direction.scheduled_latency_ns.as_ref();
+    let waited = |of: fn(&crate::record::Latency) -> u64| {
+        scheduled.map_or_else(|| "-".to_owned(), |latency| figures::time_ns(of(latency)))
+    };
+    let asked = step.plan["streams"].as_array().map_or(0.0, |streams| {
+        streams
+            .iter()
+            .filter_map(|stream| stream["rate_iops"].as_f64())
+            .sum()
+    });
+    let overloaded = step
+        .warnings
+        .iter()
+        .any(|warning| warning.kind == "overload");
+    let mark = match plan.p99_at_most_ns {
+        _ if overloaded => "overload",
+        Some(limit_ns) if scheduled.is_some() && keeps(step, limit_ns) => "ok",
+        Some(_) if scheduled.is_some() => "too slow",
+        _ => "",
+    };
+    vec![
+        format!("{} {name}", step.name),
+        if asked > 0.0 {
+            figures::iops(asked)
+        } else {
+            "-".to_owned()
+        },
+        figures::iops(direction.iops),
+        figures::time_ns(service.p50),
+        figures::time_ns(service.p99),
+        waited(|latency| latency.p50),
+        waited(|latency| latency.p99),
+        waited(|latency| latency.p99_9),
+        mark.to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn loads_are_ascending_percentages() {
+        assert_eq!(loads("10, 50%,90").unwrap(), [10.0, 50.0, 90.0]);
+        for bad in ["", "0", "50,10", "10,10", "x", "201", "nan"] {
+            assert!(loads(bad).is_err(), "{bad}");
+        }
+    }
+}

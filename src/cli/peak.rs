@@ -1,0 +1,432 @@
+//! `lanemark peak`: the peak, the knee, and what limits them.
+
+use super::args::names;
+use super::exit::Exit;
+use super::one_step::{Asked, OneStepError, Ready};
+use super::output::{self, Output};
+use super::progress::{self, Mode};
+use super::{JobFlags, run, signals};
+use crate::ceiling::plateau::{self, CurvePoint};
+use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
+use crate::method::peak::{PROBES_MOST_COUNT, PeakPlan, PeakResult, Probed, Setting, search};
+use crate::reactor::{Control, StopCause};
+use crate::record::{Failure, Record, SCHEMA_VERSION, Step};
+use crate::report::{Format, figures, printable};
+use crate::session::{
+    Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, environment, tool,
+};
+use crate::sysfs::Sysfs;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "Examples:
+  lanemark peak --device /dev/nvme0n1
+      the most 4 KiB random reads a second, and the least depth that gives 97 % of them
+  lanemark peak --device /dev/nvme0n1 --rw read --bs 128k --most_reactors 2
+      the most bandwidth, with two reactors at most
+  lanemark peak --device /dev/nvme0n1 --device /dev/nvme1n1
+      of both together, each apart, and what the link they share lets through";
+
+/// Length of one probe where the user names none.
+const PROBE_RUNTIME: &str = "2s";
+/// Ramp of one probe where the user names none.
+const PROBE_RAMP: &str = "500ms";
+
+/// Flags of `lanemark peak`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PeakArgs {
+    /// A job file of one step; without one, the flags make it
+    #[arg(value_name = "JOB.yaml")]
+    pub job: Option<PathBuf>,
+    /// The greatest depth of each device that is tried: a power of two
+    #[arg(
+        long = "most_depth",
+        alias = "most-depth",
+        value_name = "N",
+        default_value_t = 1024,
+        help_heading = "Search"
+    )]
+    pub most_depth: u64,
+    /// The most reactors that are tried [default: the CPUs that may be used]
+    #[arg(
+        long = "most_reactors",
+        alias = "most-reactors",
+        value_name = "N",
+        help_heading = "Search"
+    )]
+    pub most_reactors: Option<u32>,
+
+    /// What stdout holds
+    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
+    pub format: Format,
+    /// Write the result to this file, not to stdout
+    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+    /// How to show progress on stderr
+    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
+    pub progress: Mode,
+    /// Consent to write to this device, named by its serial number or path. Repeatable
+    #[arg(long, value_name = "ID", help_heading = "Safety")]
+    pub allow_write: Vec<String>,
+    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
+    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
+    pub overwrite: Vec<String>,
+
+    /// The keys of the job.
+    #[command(flatten)]
+    pub keys: JobFlags,
+}
+
+fn asked(args: &PeakArgs) -> Asked<'_> {
+    Asked {
+        verb: "peak",
+        job: args.job.as_deref(),
+        output: args.output.as_deref(),
+        allow_write: &args.allow_write,
+        overwrite: &args.overwrite,
+        own_keys: &[
+            Key::Iodepth,
+            Key::Reactors,
+            Key::BatchSubmit,
+            Key::BatchCompleteMin,
+            Key::BatchCompleteMax,
+            Key::RateIops,
+            Key::NumberIos,
+            Key::IoSize,
+            Key::Passes,
+        ],
+    }
+}
+
+/// Runs the verb; the exit code.
+pub fn run(args: &PeakArgs) -> Exit {
+    let sysfs = Sysfs::host();
+    let output = match Output::open(args.output.as_deref()) {
+        Ok(output) => output,
+        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+    };
+    let control = Arc::new(Control::default());
+    let job = signals::listen(&control)
+        .map_err(OneStepError::from)
+        .and_then(|()| judged(args, &output, &sysfs));
+    let job = match job {
+        Ok(job) => job,
+        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+    };
+    match measured(args, &job, control, &sysfs) {
+        Ok((record, result)) => hand_over(args, &record, &result, output),
+        Err(error) => run::refuse(Some(output), args.format, &sysfs, error.failure()),
+    }
+}
+
+fn judged(args: &PeakArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneStepError> {
+    if !args.most_depth.is_power_of_two() || args.most_depth > 1 << 16 {
+        return Err(OneStepError::Usage(format!(
+            "--most_depth {}: a power of two from 1 to 65536",
+            args.most_depth
+        )));
+    }
+    if args.most_reactors == Some(0) {
+        return Err(OneStepError::Usage(
+            "--most_reactors 0: at least 1".to_owned(),
+        ));
+    }
+    let file = args.job.as_deref().map(Job::load).transpose()?;
+    let mut job = asked(args).job(args.keys.clone(), file, output, sysfs)?;
+    if any_step(&job, |step| step.streams.is_some()) {
+        return Err(OneStepError::Usage(
+            "peak sets streams itself, one for each reactor: leave them out".to_owned(),
+        ));
+    }
+    for (key, value) in [(Key::Runtime, PROBE_RUNTIME), (Key::RampTime, PROBE_RAMP)] {
+        if !any_step(&job, |step| step.keys.contains_key(&key)) {
+            job.flags.keys.insert(key, Word::flag(value));
+        }
+    }
+    Ok(job)
+}
+
+fn any_step(job: &Job, holds: impl Fn(&crate::config::Step) -> bool) -> bool {
+    holds(&job.defaults) || holds(&job.flags) || job.steps.iter().any(holds)
+}
+
+fn hand_over(args: &PeakArgs, record: &Record, result: &PeakResult, output: Output) -> Exit {
+    let failures = record
+        .error
+        .iter()
+        .chain(record.steps.iter().flat_map(|step| &step.error));
+    failures.for_each(output::complain);
+    let exit = Exit::of_record(record);
+    let written = match args.format {
+        Format::Text => output.write(&text(record, result)),
+        format => output.write_record(record, format),
+    };
+    match written {
+        Ok(()) => exit,
+        Err(error) => {
+            output::complain(&error.failure());
+            exit.and(error.exit())
+        }
+    }
+}
+
+/// The devices under search.
+struct Devices<'a> {
+    session: &'a Session,
+    opened: &'a Opened,
+    job: &'a Job,
+    seed: u64,
+    ran_count: usize,
+    observer: &'a mut dyn Observer,
+}
+
+impl Devices<'_> {
+    /// The job with this setting: a stream for each reactor and device, the depth shared evenly.
+    fn plan(&self, setting: Setting, name: &str) -> Result<Plan, ConfigError> {
+        let mut job = self.job.clone();
+        let reactors_count = u64::from(setting.reactors_count);
+        let iodepth = setting.depth_count.div_ceil(reactors_count);
+        let values = [
+            (Key::Iodepth, iodepth),
+            (Key::Reactors, reactors_count),
+            (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
+        ];
+        for (key, value) in values {
+            job.flags.keys.insert(key, Word::flag(value.to_string()));
+        }
+        job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
+        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
+        for step in &mut plan.steps {
+            name.clone_into(&mut step.name);
+        }
+        Ok(plan)
+    }
+
+    fn run(
+        &mut self,
+        setting: Setting,
+        name: &str,
+        curve: Option<&[CurvePoint]>,
+    ) -> Result<Step, SessionError> {
+        if self.session.control.cause() >= StopCause::Signal {
+            return Err(SessionError::Interrupted);
+        }
+        let plan = self
+            .plan(setting, name)
+            .map_err(|error| SessionError::Refused {
+                device: name.to_owned(),
+                why: error.to_string(),
+            })?;
+        self.ran_count += 1;
+        let probe = Probe {
+            plan: &plan.steps[0],
+            plan_json: step_json(&plan.steps[0], &plan.devices),
+            numbers: (self.ran_count, PROBES_MOST_COUNT),
+            burn_ns: None,
+        };
+        let (mut step, paths) = self.session.probe(self.opened, probe, self.observer)?;
+        let proofs = Proofs {
+            plateau: curve.map(plateau::judge),
+            ..Proofs::default()
+        };
+        add_verdict(&mut step, &plan.steps[0], &paths, &proofs);
+        self.observer.step_done(&step);
+        Ok(step)
+    }
+}
+
+impl Probed for Devices<'_> {
+    fn probe(&mut self, setting: Setting, name: &str) -> Result<Step, SessionError> {
+        self.run(setting, name, None)
+    }
+
+    fn confirm(
+        &mut self,
+        setting: Setting,
+        name: &str,
+        curve: &[CurvePoint],
+    ) -> Result<Step, SessionError> {
+        self.run(setting, name, Some(curve))
+    }
+}
+
+fn measured(
+    args: &PeakArgs,
+    job: &Job,
+    control: Arc<Control>,
+    sysfs: &Sysfs,
+) -> Result<(Record, PeakResult), OneStepError> {
+    let mut observer = progress::on_stderr(args.progress);
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let Ready {
+        opened,
+        session,
+        plan,
+        doubts,
+    } = &ready;
+    let cpus_count = match plan.steps[0].cpus.len() {
+        0 => session.allowed.cpus().len(),
+        named => named,
+    };
+    // Simulated reactors share one line of time: more of them are not more power.
+    let own = if matches!(opened, Opened::Sim { .. }) {
+        1
+    } else {
+        u32::try_from(cpus_count).unwrap_or(u32::MAX)
+    };
+    let peak_plan = PeakPlan {
+        depth_most_count: args.most_depth,
+        reactors_most_count: args.most_reactors.unwrap_or(own),
+        precision_ratio: 0.01,
+    };
+    let mut devices = Devices {
+        session,
+        opened,
+        job,
+        seed: plan.seed,
+        ran_count: 0,
+        observer: observer.as_mut(),
+    };
+    let mut result = search(&peak_plan, &mut devices);
+    if let (true, Some(error)) = (result.steps.is_empty(), result.error.take()) {
+        return Err(error.into());
+    }
+    for step in &mut result.steps {
+        step.warnings.extend(doubts.iter().cloned());
+    }
+    let failure = result.error.as_ref().map(|error| Failure {
+        kind: error.kind().to_owned(),
+        text: error.to_string(),
+        next_step: error.next_step(),
+        exit_code: error.exit_code(),
+    });
+    let record = Record {
+        schema_version: SCHEMA_VERSION,
+        command: output::command_line(),
+        status: result.status(),
+        error: failure.filter(|failure| failure.kind != "interrupted"),
+        tool: tool(session.tool_cost_ns),
+        environment: environment(&session.sysfs, &session.clock, &session.allowed),
+        job: json!({ "plan": plan_json(plan), "peak": result_json(&result) }),
+        seed: plan.seed,
+        suite: None,
+        about: None,
+        left_out: Vec::new(),
+        derived: Vec::new(),
+        steady: None,
+        steps: result.steps.clone(),
+        warnings: [plan.notes.clone(), opened.notes()].concat(),
+    };
+    Ok((record, result))
+}
+
+fn setting_json(setting: Setting) -> serde_json::Value {
+    json!({
+        "depth_count": setting.depth_count,
+        "reactors_count": setting.reactors_count,
+        "complete_min_count": setting.complete_min_count,
+    })
+}
+
+fn result_json(result: &PeakResult) -> serde_json::Value {
+    let probes: Vec<_> = result
+        .probes
+        .iter()
+        .map(|point| json!({ "setting": setting_json(point.setting), "iops": point.iops }))
+        .collect();
+    json!({
+        "probes": probes,
+        "best": result.best.map(setting_json),
+        "rounds_iops": result.rounds,
+        "peak_iops": result.peak_iops,
+        "half_width_iops": result.half_width_iops,
+        "knee_depth_count": result.knee_depth_count,
+        "ended_by": result.ended_by,
+    })
+}
+
+/// The curve, then what it comes to.
+fn text(record: &Record, result: &PeakResult) -> String {
+    let mut rows = super::listing::table(&["STEP", "IOPS", "GB/s", "P50", "P99", "OF PEAK"]);
+    for step in &record.steps {
+        rows.add_row(row(step, result.peak_iops));
+    }
+    super::listing::text_of(&rows) + &summary(record, result)
+}
+
+fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
+    let found: Vec<_> = [&step.read, &step.write, &step.trim]
+        .into_iter()
+        .flatten()
+        .collect();
+    let iops: f64 = found.iter().map(|direction| direction.iops).sum();
+    let rate: f64 = found.iter().map(|direction| direction.bytes_per_s).sum();
+    let worst = |of: fn(&crate::record::Latency) -> u64| {
+        let most = found
+            .iter()
+            .map(|direction| of(&direction.latency_ns))
+            .max();
+        most.map_or_else(|| figures::NOT_AVAILABLE.to_owned(), figures::time_ns)
+    };
+    vec![
+        step.name.clone(),
+        figures::iops(iops),
+        figures::rate(rate, figures::GB_BYTES),
+        worst(|latency| latency.p50),
+        worst(|latency| latency.p99),
+        peak_iops.map_or_else(
+            || figures::NOT_AVAILABLE.to_owned(),
+            |peak| figures::share(iops / peak),
+        ),
+    ]
+}
+
+fn summary(record: &Record, result: &PeakResult) -> String {
+    let (Some(peak), Some(best), Some(last)) = (result.peak_iops, result.best, record.steps.last())
+    else {
+        return "\nno peak: the search ended before a round was complete\n".to_owned();
+    };
+    let half = result.half_width_iops.map_or_else(String::new, |half| {
+        format!(" +- {}", figures::share(half / peak))
+    });
+    let mut text = format!(
+        "\npeak: {} IOPS{half} (95 %, mean of {} fresh rounds, ended by {})\n",
+        figures::iops(peak),
+        result.rounds.len(),
+        result.ended_by
+    );
+    text += &format!(
+        "at depth {} on {} reactors, complete_min {}\n",
+        best.depth_count, best.reactors_count, best.complete_min_count
+    );
+    text += &match result.knee_depth_count {
+        Some(depth) => format!("knee: depth {depth} gives 97 % of it\n"),
+        None => "knee: no depth that was tried gives 97 % of it\n".to_owned(),
+    };
+    for (index, device) in (0..).zip(&last.devices) {
+        let own = last.streams.iter().filter(|s| s.device_index == index);
+        let iops: f64 = own.map(|stream| stream.iops).sum();
+        if last.devices.len() > 1 {
+            text += &format!(
+                "{}: {} IOPS\n",
+                printable(&device.path),
+                figures::iops(iops)
+            );
+        }
+    }
+    let verdict = &last.verdict;
+    let at = verdict
+        .at
+        .as_deref()
+        .map_or_else(String::new, |at| format!(" at {at}"));
+    text += &printable(&format!(
+        "verdict: {}{at}: {}",
+        verdict.kind.words(),
+        verdict.why
+    ));
+    text.push('\n');
+    text
+}

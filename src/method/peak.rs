@@ -1,0 +1,464 @@
+//! The peak, and the knee: few short probes over depth, reactors and batch, then fresh rounds of the best.
+//!
+//! The best of many probes is too good by chance (the winner's curse), so the figure that is told comes from
+//! rounds that took no part in the choice.
+
+use crate::ceiling::plateau::CurvePoint;
+use crate::record::{Outcome, Step};
+use crate::session::SessionError;
+
+/// Probes and rounds in all, at most.
+pub const PROBES_MOST_COUNT: usize = 25;
+/// Rounds of the best setting, at least.
+const ROUNDS_LEAST_COUNT: usize = 3;
+/// What another setting must bring to be taken: less is noise, and costs depth or a core.
+const GAIN_RATIO: f64 = 1.01;
+/// The knee has this share of the peak.
+pub const KNEE_RATIO: f64 = 0.97;
+/// Doublings of depth without a gain that end the search: one may be bad luck.
+const FLAT_COUNT: usize = 2;
+
+/// How a probe is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// I/Os in flight on each device, over all reactors.
+    pub depth_count: u64,
+    /// Reactors, each with an equal part of the depth.
+    pub reactors_count: u32,
+    /// Completions that a waiting poll sleeps for.
+    pub complete_min_count: u32,
+}
+
+/// What can be probed: devices, or a model of them in tests.
+pub trait Probed {
+    /// Runs one probe.
+    ///
+    /// # Errors
+    /// [`SessionError`] where it could not start.
+    fn probe(&mut self, setting: Setting, name: &str) -> Result<Step, SessionError>;
+
+    /// Runs a round that the result is taken from; `curve` is what is known of the setting's other depths.
+    ///
+    /// # Errors
+    /// As [`Probed::probe`].
+    fn confirm(
+        &mut self,
+        setting: Setting,
+        name: &str,
+        curve: &[CurvePoint],
+    ) -> Result<Step, SessionError>;
+}
+
+/// How far to search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PeakPlan {
+    /// Depth at most, a power of two.
+    pub depth_most_count: u64,
+    /// Reactors at most.
+    pub reactors_most_count: u32,
+    /// Half of the interval of the mean, as a share of it, at which the rounds end.
+    pub precision_ratio: f64,
+}
+
+/// One probe and what it gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// How it was run.
+    pub setting: Setting,
+    /// I/Os a second over all devices and directions.
+    pub iops: f64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct PeakResult {
+    /// Every step: the probes, then the rounds.
+    pub steps: Vec<Step>,
+    /// The probes, in order.
+    pub probes: Vec<Point>,
+    /// I/Os a second of each round.
+    pub rounds: Vec<f64>,
+    /// The best setting; absent where nothing was measured.
+    pub best: Option<Setting>,
+    /// Mean of the rounds.
+    pub peak_iops: Option<f64>,
+    /// Half of the 95 % interval of that mean; absent with fewer than two rounds.
+    pub half_width_iops: Option<f64>,
+    /// Least depth that gives [`KNEE_RATIO`] of the peak, on the grid of powers of two.
+    pub knee_depth_count: Option<u64>,
+    /// Which limit ended it.
+    pub ended_by: &'static str,
+    /// Why it ended before its end.
+    pub error: Option<SessionError>,
+}
+
+impl PeakResult {
+    /// How the whole ended.
+    #[must_use]
+    pub fn status(&self) -> Outcome {
+        let any = |outcome| self.steps.iter().any(|step| step.status == outcome);
+        if any(Outcome::Interrupted) || matches!(self.error, Some(SessionError::Interrupted)) {
+            Outcome::Interrupted
+        } else if self.error.is_some() || any(Outcome::Failed) {
+            Outcome::Failed
+        } else {
+            Outcome::Finished
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.steps.len() + ROUNDS_LEAST_COUNT >= PROBES_MOST_COUNT
+    }
+
+    /// Keeps a step; its rate, or `None` where nothing may follow.
+    fn keep(&mut self, step: Result<Step, SessionError>) -> Option<f64> {
+        match step {
+            Ok(step) => {
+                let is_whole = step.status == Outcome::Finished;
+                let iops = total_iops(&step);
+                self.steps.push(step);
+                is_whole.then_some(iops)
+            }
+            Err(error) => {
+                self.error = Some(error);
+                None
+            }
+        }
+    }
+
+    /// The rate at a setting: known, or probed now. `None` where nothing may follow.
+    fn rate(&mut self, device: &mut dyn Probed, setting: Setting) -> Option<f64> {
+        if let Some(known) = self.probes.iter().find(|point| point.setting == setting) {
+            return Some(known.iops);
+        }
+        let name = format!(
+            "probe depth {} reactors {} batch {}",
+            setting.depth_count, setting.reactors_count, setting.complete_min_count
+        );
+        let step = device.probe(setting, &name);
+        let iops = self.keep(step)?;
+        self.probes.push(Point { setting, iops });
+        Some(iops)
+    }
+
+    /// The best probe so far; of equals the one that costs least.
+    fn best_point(&self) -> Option<Point> {
+        let mut best: Option<Point> = None;
+        for point in &self.probes {
+            if best.is_none_or(|known| point.iops > known.iops * GAIN_RATIO) {
+                best = Some(*point);
+            }
+        }
+        best
+    }
+
+    /// The probes of a setting's reactors and batch, by depth.
+    fn curve(&self, setting: Setting) -> Vec<CurvePoint> {
+        let alike = self.probes.iter().filter(|point| {
+            (
+                point.setting.reactors_count,
+                point.setting.complete_min_count,
+            ) == (setting.reactors_count, setting.complete_min_count)
+        });
+        let mut curve: Vec<CurvePoint> = alike
+            .map(|point| CurvePoint {
+                depth_count: point.setting.depth_count,
+                rate: point.iops,
+            })
+            .collect();
+        curve.sort_by_key(|point| point.depth_count);
+        curve
+    }
+}
+
+/// Searches, confirms, and finds the knee.
+pub fn search(plan: &PeakPlan, device: &mut dyn Probed) -> PeakResult {
+    let mut result = PeakResult::default();
+    let found = over_depth(plan, &mut result, device)
+        .and_then(|()| over_reactors(plan, &mut result, device))
+        .and_then(|()| over_batches(&mut result, device))
+        .and_then(|()| around_the_knee(&mut result, device));
+    result.best = result.best_point().map(|point| point.setting);
+    if found.is_some() {
+        confirm(plan, &mut result, device);
+    }
+    settle(&mut result);
+    result
+}
+
+/// Doubles the depth of one reactor until that brings nothing any more.
+fn over_depth(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
+    let (mut best, mut flat_count) = (0.0, 0);
+    let mut depth_count = 1;
+    while depth_count <= plan.depth_most_count && !result.is_spent() {
+        let setting = Setting {
+            depth_count,
+            reactors_count: 1,
+            complete_min_count: 1,
+        };
+        let iops = result.rate(device, setting)?;
+        if iops > best * GAIN_RATIO {
+            (best, flat_count) = (iops, 0);
+        } else {
+            flat_count += 1;
+            if flat_count == FLAT_COUNT {
+                break;
+            }
+        }
+        depth_count *= 2;
+    }
+    Some(())
+}
+
+/// Doubles the reactors, with the same depth and with twice of it, as long as that brings something.
+fn over_reactors(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
+    let mut reactors_count = 2;
+    while reactors_count <= plan.reactors_most_count && !result.is_spent() {
+        let before = result.best_point()?;
+        let depth_count = before.setting.depth_count.max(u64::from(reactors_count));
+        for depth_count in [depth_count, depth_count * 2] {
+            if depth_count <= plan.depth_most_count.max(u64::from(reactors_count)) {
+                let setting = Setting {
+                    depth_count,
+                    reactors_count,
+                    ..before.setting
+                };
+                result.rate(device, setting)?;
+            }
+        }
+        if result.best_point()?.iops <= before.iops * GAIN_RATIO {
+            break;
+        }
+        reactors_count *= 2;
+    }
+    Some(())
+}
+
+/// Tries larger batches: fewer wakings and bells for each I/O, at the cost of latency.
+fn over_batches(result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
+    let best = result.best_point()?.setting;
+    let on_each = best.depth_count / u64::from(best.reactors_count);
+    for complete_min_count in [8, 32] {
+        if u64::from(complete_min_count) <= on_each / 2 && !result.is_spent() {
+            let setting = Setting {
+                complete_min_count,
+                ..best
+            };
+            result.rate(device, setting)?;
+        }
+    }
+    Some(())
+}
+
+/// Measures the depths of the best setting that the knee depends on: by halving, since more depth never gives
+/// fewer I/Os before the peak.
+fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
+    let best = result.best_point()?;
+    let floor = u64::from(best.setting.reactors_count)
+        .max(u64::from(best.setting.complete_min_count))
+        .next_power_of_two();
+    let (mut low, mut high) = (
+        floor.trailing_zeros(),
+        best.setting
+            .depth_count
+            .next_power_of_two()
+            .trailing_zeros(),
+    );
+    while low < high && !result.is_spent() {
+        let middle = low.midpoint(high);
+        let setting = Setting {
+            depth_count: 1 << middle,
+            ..best.setting
+        };
+        if result.rate(device, setting)? >= KNEE_RATIO * best.iops {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(())
+}
+
+/// Fresh rounds of the best until their mean is known well enough.
+fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) {
+    let Some(best) = result.best else { return };
+    let curve = result.curve(best);
+    result.ended_by = "rounds";
+    while result.steps.len() < PROBES_MOST_COUNT {
+        let name = format!("round {}", result.rounds.len() + 1);
+        let step = device.confirm(best, &name, &curve);
+        let Some(iops) = result.keep(step) else {
+            result.ended_by = "error";
+            return;
+        };
+        result.rounds.push(iops);
+        let Some((mean, half_width)) = interval(&result.rounds) else {
+            continue;
+        };
+        if result.rounds.len() >= ROUNDS_LEAST_COUNT && half_width <= plan.precision_ratio * mean {
+            result.ended_by = "precision";
+            return;
+        }
+    }
+}
+
+/// The figures that follow from what was measured.
+#[allow(clippy::cast_precision_loss)]
+fn settle(result: &mut PeakResult) {
+    if result.rounds.is_empty() {
+        return;
+    }
+    let peak_iops = result.rounds.iter().sum::<f64>() / result.rounds.len() as f64;
+    result.peak_iops = Some(peak_iops);
+    result.half_width_iops = interval(&result.rounds).map(|(_, half)| half);
+    if let Some(best) = result.best {
+        let curve = result.curve(best);
+        let enough = curve
+            .iter()
+            .filter(|point| point.rate >= KNEE_RATIO * peak_iops);
+        result.knee_depth_count = enough.map(|point| point.depth_count).min();
+    }
+}
+
+/// Two-sided 95 % quantiles of Student's t for 1 to 24 degrees of freedom.
+const T_95: [f64; 24] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+];
+
+/// The mean and half of its 95 % interval; `None` with fewer than two values.
+#[allow(clippy::cast_precision_loss)]
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    if values.len() < 2 {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    let t = T_95[(values.len() - 2).min(T_95.len() - 1)];
+    Some((mean, t * error))
+}
+
+fn total_iops(step: &Step) -> f64 {
+    let all = [&step.read, &step.write, &step.trim];
+    let found = all.into_iter().flatten();
+    found.map(|direction| direction.iops).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    /// A device that serves so many at once, each in 100 µs, driven by reactors that each give so much at most;
+    /// every figure is off by a little.
+    struct Model {
+        parallelism: u64,
+        most_of_reactor_iops: f64,
+        noise_ratio: f64,
+        random: Xoshiro256PlusPlus,
+    }
+
+    impl Model {
+        fn new(parallelism: u64, most_of_reactor_iops: f64, noise_ratio: f64, seed: u64) -> Self {
+            Self {
+                parallelism,
+                most_of_reactor_iops,
+                noise_ratio,
+                random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            }
+        }
+
+        #[allow(clippy::cast_precision_loss)]
+        fn true_iops(&self, setting: Setting) -> f64 {
+            let device = setting.depth_count.min(self.parallelism) as f64 * 1e4;
+            device.min(f64::from(setting.reactors_count) * self.most_of_reactor_iops)
+        }
+
+        #[allow(clippy::cast_precision_loss)]
+        fn step(&mut self, setting: Setting) -> Step {
+            let even = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            let off = 1.0 + self.noise_ratio * (2.0 * even - 1.0);
+            let text = include_str!("../../tests/fixtures/records/normal_read.json");
+            let record: crate::record::Record = serde_json::from_str(text).unwrap();
+            let mut step = record.steps[0].clone();
+            step.write = None;
+            step.trim = None;
+            step.read.as_mut().unwrap().iops = self.true_iops(setting) * off;
+            step
+        }
+    }
+
+    impl Probed for Model {
+        fn probe(&mut self, setting: Setting, _name: &str) -> Result<Step, SessionError> {
+            Ok(self.step(setting))
+        }
+
+        fn confirm(
+            &mut self,
+            setting: Setting,
+            _name: &str,
+            _curve: &[CurvePoint],
+        ) -> Result<Step, SessionError> {
+            Ok(self.step(setting))
+        }
+    }
+
+    const PLAN: PeakPlan = PeakPlan {
+        depth_most_count: 1024,
+        reactors_most_count: 8,
+        precision_ratio: 0.01,
+    };
+
+    #[test]
+    fn the_peak_is_within_a_percent_and_the_knee_exact_whatever_the_parallelism() {
+        for parallelism in [1_u64, 2, 5, 8, 16, 31, 64, 100, 128, 500, 1024] {
+            for seed in 0..20 {
+                let mut model = Model::new(parallelism, 1e12, 0.004, seed);
+                let found = search(&PLAN, &mut model);
+                #[allow(clippy::cast_precision_loss)]
+                let peak_iops = parallelism as f64 * 1e4;
+                let off = found.peak_iops.unwrap() / peak_iops - 1.0;
+                assert!(off.abs() < 0.01, "{parallelism}: {off}");
+                let knee = (0..=10)
+                    .map(|power| 1 << power)
+                    .find(|depth: &u64| (*depth).min(parallelism) * 100 >= 97 * parallelism);
+                assert_eq!(found.knee_depth_count, knee, "{parallelism}");
+                assert!(found.steps.len() <= PROBES_MOST_COUNT);
+                assert_eq!(found.ended_by, "precision");
+            }
+        }
+    }
+
+    #[test]
+    fn reactors_are_added_as_long_as_they_bring_something() {
+        for (most, wanted) in [(4e5, 4), (8e5, 2), (2e6, 1), (1.3e5, 8)] {
+            let mut model = Model::new(128, most, 0.002, 7);
+            let found = search(&PLAN, &mut model);
+            assert_eq!(found.best.unwrap().reactors_count, wanted, "{most}");
+            let reached = found.peak_iops.unwrap() / model.true_iops(found.best.unwrap());
+            assert!((reached - 1.0).abs() < 0.01, "{most}: {reached}");
+            assert!(found.steps.len() <= PROBES_MOST_COUNT);
+        }
+    }
+
+    #[test]
+    fn a_noisy_device_ends_by_the_limit_and_says_so() {
+        let mut model = Model::new(16, 1e12, 0.2, 3);
+        let found = search(&PLAN, &mut model);
+        assert_eq!(found.ended_by, "rounds");
+        assert_eq!(found.steps.len(), PROBES_MOST_COUNT);
+        assert!(found.half_width_iops.unwrap() > 0.01 * found.peak_iops.unwrap());
+    }
+
+    #[test]
+    fn the_interval_is_students() {
+        let (mean, half) = interval(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((mean - 2.0).abs() < 1e-12);
+        assert!((half - 4.303 / 3.0_f64.sqrt()).abs() < 1e-3, "{half}");
+        assert_eq!(interval(&[1.0]), None);
+    }
+}

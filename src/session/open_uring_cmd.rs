@@ -1,0 +1,61 @@
+//! NVMe namespaces for backend `uring-cmd`: opened by their generic node or by the block node beside it, written
+//! with the guard's leave.
+
+use super::SessionError;
+use super::describe::describe;
+use super::guard::{Guard, Permit};
+use super::hold::hold;
+use super::open::Opened;
+use crate::backend::Device;
+use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
+use crate::config::BackendChoice;
+use crate::sysfs::Sysfs;
+use std::collections::HashMap;
+use std::path::Path;
+
+pub(super) fn open(
+    names: &[&str],
+    choice: BackendChoice,
+    sysfs: &Sysfs,
+) -> Result<Opened, SessionError> {
+    let mut devices = Vec::new();
+    for name in names {
+        let options = UringCmdOptions::default();
+        let device = UringCmdDevice::open_at(sysfs, Path::new(name), options)?;
+        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
+    }
+    let reason = match choice {
+        BackendChoice::UringCmd => "asked for",
+        _ => "auto: a generic node of an NVMe namespace",
+    };
+    Ok(Opened::UringCmd {
+        devices,
+        reason: reason.to_owned(),
+    })
+}
+
+/// Opens again for writing what the guard has permitted, after its second look.
+pub(super) fn permit_writes(
+    devices: &mut [UringCmdDevice],
+    permits: &HashMap<String, Permit>,
+    sysfs: &Sysfs,
+) -> Result<(), SessionError> {
+    for device in devices {
+        let name = device.facts().path.clone();
+        let Some(permit) = permits.get(&name) else {
+            continue;
+        };
+        // Held first: what begins to use it after the second look is kept out.
+        let held = hold(permit, sysfs)?;
+        Guard::new(sysfs).again(permit)?;
+        let options = UringCmdOptions {
+            writes: true,
+            ..UringCmdOptions::default()
+        };
+        let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
+        *device = writable
+            .with_facts(|facts| describe(facts, &name, sysfs))
+            .holding(held);
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+#!/bin/bash
+# Runs in the lab's guest of topology nvme-io: lanemark on NVMe namespaces by passthrough and by the block
+# layer; leaves what came of it in the shared folder.
+# usage: nvme.sh LANEMARK FOLDER TESTS, the last being the test program whose `inside` part belongs here.
+set -u
+lanemark=$1 out=$2 tests=$3
+
+note() {
+    local name=$1
+    shift
+    "$@" >"$out/$name.out" 2>"$out/$name.err"
+    echo $? >"$out/$name.code"
+}
+must() {
+    local said
+    said=$("$@" 2>&1) || echo "$*: $said" >>"$out/setup.failed"
+}
+# block SERIAL NSID: its block device; ng SERIAL NSID: its generic node.
+block() {
+    local disk
+    for disk in /sys/block/nvme*; do
+        if [[ ! ${disk##*/} =~ c[0-9]+n && $(<"$disk/nsid") == "$2" ]] && grep -qs "$1" "$disk/device/serial"; then
+            echo "/dev/${disk##*/}"
+            return
+        fi
+    done
+    echo "no namespace $1 $2" >>"$out/setup.failed"
+    echo /dev/no-disk
+}
+ng() { block "$@" | sed 's,nvme,ng,'; }
+measure() { timeout 120 "$lanemark" run --progress none --format json --ramp_time 0s "$@"; }
+
+part_tests() { note tests env RUST_BACKTRACE=0 "$tests" --test-threads=1 nvme::inside; }
+
+part_runs() {
+    local a
+    a=$(ng LABIO0001 1)
+    note read measure --device "$a" --rw randread --iodepth 32 --number_ios 500
+    note by-block measure --backend uring-cmd --device "$(block LABIO0001 1)" --rw randread --number_ios 50
+    note probe measure --device "$a" --rw probe --iodepth 4 --number_ios 200
+    note probe-read measure --device "$a" --rw probe-read --number_ios 200
+    note probe-uring measure --device "$(block LABIO0001 1)" --rw probe --number_ios 200
+    note mix measure --device "$a" --rw randrw --fsync 8 --iodepth 8 --number_ios 400 --allow-write "$a"
+    note trim measure --device "$a" --rw randtrim --bs 64k --number_ios 50 --allow-write "$a"
+    note largest measure --device "$a" --rw read --bs 128k --iodepth 4 --number_ios 100
+    note too-large measure --device "$a" --rw read --bs 260k --number_ios 100
+    note twice measure --backend uring-cmd --device "$a" --device "$(block LABIO0001 1)" --number_ios 10
+    note pi measure --device "$(ng LABIO0002 1)" --rw randread --iodepth 4 --number_ios 200
+    note separate measure --device "$(ng LABIO0002 2)" --number_ios 10
+    note extended measure --device "$(ng LABIO0002 3)" --number_ios 10
+    note error measure --device "$(ng LABIO0003 1)" --rw read --bs 4k --iodepth 8 --number_ios 512
+    export XDG_STATE_HOME=/tmp/state
+    note prepare-1 measure --device "$(ng LABIO0005 1)" --size 1M --prepare --allow-write "$(ng LABIO0005 1)" --number_ios 50
+    note prepare-2 measure --device "$(ng LABIO0005 2)" --size 1M --prepare --allow-write "$(ng LABIO0005 2)" --number_ios 50
+}
+
+part_guard() {
+    local head generic
+    head=$(block LABIO0004 1) generic=$(ng LABIO0004 1)
+    must mkfs.ext4 -q "$head"
+    must mount -o ro "$head" /mnt
+    note mounted measure --device "$generic" --rw randwrite --number_ios 4 --allow-write "$generic" --overwrite ext4
+    note mounted-read measure --device "$generic" --rw randread --number_ios 4
+    must umount /mnt
+    measure --device "$generic" --rw randwrite --runtime 6s --allow-write "$generic" --overwrite ext4 >"$out/holding.out" 2>"$out/holding.err" &
+    sleep 3
+    note held mount "$head" /mnt
+    wait $!
+    echo $? >"$out/holding.code"
+    note serial measure --device "$(ng LABIO0005 1)" --rw randwrite --number_ios 4 --allow-write LABIO0005
+    note by-path measure --device "$(ng LABIO0005 1)" --rw randwrite --number_ios 4 --allow-write "$(block LABIO0005 1)"
+}
+
+# removed NAME NODE COMMAND: what a removal in mid-run does, and how long the run goes on after it.
+removed() {
+    local started
+    note "$1" measure --device "$2" --rw randread --iodepth 16 --runtime 40s &
+    sleep 5
+    started=$(date +%s%N)
+    must eval "$3"
+    wait
+    echo $((($(date +%s%N) - started) / 1000000)) >"$out/$1.ms"
+}
+
+part_removal() {
+    local address driver=/sys/bus/pci/drivers/nvme
+    address=$(basename "$(readlink -f "/sys/class/block/$(basename "$(block LABIO0003 1)")/device/device")")
+    removed unbind "$(ng LABIO0003 1)" "echo $address >$driver/unbind"
+    local paths
+    paths=$(for one in /sys/class/nvme/nvme*; do grep -q LABIO0004 "$one/serial" && basename "$(readlink -f "$one/device")"; done)
+    removed head "$(ng LABIO0004 1)" "for one in $(echo $paths); do echo 1 >/sys/bus/pci/devices/\$one/remove; done"
+}
+
+part_polled() {
+    must modprobe -r nvme
+    must modprobe nvme poll_queues=1
+    local try a
+    for try in {1..50}; do
+        [[ $(ls /dev/ng* 2>/dev/null | wc -l) -ge 5 ]] && break
+        sleep 0.2
+    done
+    sleep 1
+    a=$(ng LABIO0001 1)
+    note polled measure --device "$a" --rw randread --iodepth 8 --number_ios 300
+    note polled-mix measure --device "$a" --rw randrw --fsync 4 --iodepth 4 --number_ios 200 --allow-write "$a"
+    note polled-probe measure --device "$a" --rw probe --number_ios 50
+}
+
+for part in tests runs guard removal polled; do
+    SECONDS=0
+    "part_$part"
+    echo "$part: $SECONDS s"
+done
+dmesg | tail -n 60 >"$out/dmesg"

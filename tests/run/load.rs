@@ -1,0 +1,111 @@
+//! Open loop: arrivals that do not wait for the device, latency against load, the highest rate that holds.
+
+use crate::common::{run, run_json};
+
+#[test]
+fn a_fixed_rate_gives_rate_times_time_samples_and_poisson_three_sigma() {
+    for (process, rate, seconds, slack) in
+        [("fixed", 1000.0, 5.0, 0.0), ("poisson", 2000.0, 5.0, 3.0)]
+    {
+        for seed in [1, 2, 3] {
+            let (_, record) = run_json(&format!(
+                "run --device sim:latency=100us --iodepth 16 --rate_iops {rate} --rate_process {process} \
+                 --runtime {seconds}s --ramp_time 0s --randseed {seed}"
+            ));
+            let count = record.steps[0].read.as_ref().unwrap().ios_count as f64;
+            let expected: f64 = rate * seconds;
+            assert!(
+                (count - expected).abs() <= slack * expected.sqrt(),
+                "{process} {seed}: {count}"
+            );
+        }
+    }
+}
+
+/// One server, fixed service, Poisson arrivals: the mean wait is ρ / (2 (1 - ρ)) services
+/// (Pollaczek-Khinchine).
+#[test]
+fn scheduled_latency_against_load_is_that_of_the_queue() {
+    let (ran, record) = run_json(
+        "load --device sim:latency=100us,parallelism=1 --iodepth 256 --load 50,80 --runtime 40s --randseed 3",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let names: Vec<&str> = record.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["closed loop", "50 % of peak", "80 % of peak"]);
+    assert!((record.job["load"]["peak_iops"].as_f64().unwrap() - 10_000.0).abs() < 10.0);
+    for (step, load) in record.steps[1..].iter().zip([0.5, 0.8]) {
+        let read = step.read.as_ref().unwrap();
+        let scheduled = read.scheduled_latency_ns.as_ref().unwrap();
+        let expected_ns = 100_000.0 * (1.0 + load / (2.0 * (1.0 - load)));
+        assert!(
+            (scheduled.mean / expected_ns - 1.0).abs() < 0.03,
+            "{load}: {} {expected_ns}",
+            scheduled.mean
+        );
+        assert!(
+            (read.iops / (load * 10_000.0) - 1.0).abs() < 0.01,
+            "{load}: {}",
+            read.iops
+        );
+    }
+}
+
+#[test]
+fn the_highest_rate_that_keeps_p99_is_found() {
+    // With one server and evenly spaced arrivals there is no wait below the peak: the limit is the peak.
+    let (ran, record) = run_json(
+        "load --device sim:latency=100us,parallelism=1 --iodepth 64 --rate_process fixed --load 50 --p99 101us --runtime 1s",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let highest = record.job["load"]["highest_iops"].as_u64().unwrap();
+    assert!((9_800..=10_000).contains(&highest), "{highest}");
+    // Poisson arrivals wait: at most 300 µs in 99 of 100 holds up to a load well below that, and every step
+    // of the search agrees with where it ended.
+    let (_, record) = run_json(
+        "load --device sim:latency=100us,parallelism=1 --iodepth 256 --load 10,50,90 --p99 400us --runtime 20s --randseed 3",
+    );
+    let highest = record.job["load"]["highest_iops"].as_u64().unwrap();
+    assert!((3_000..8_000).contains(&highest), "{highest}");
+    for step in &record.steps[1..] {
+        let rate = step.plan["streams"][0]["rate_iops"].as_f64().unwrap();
+        let p99 = step
+            .read
+            .as_ref()
+            .unwrap()
+            .scheduled_latency_ns
+            .as_ref()
+            .unwrap()
+            .p99;
+        assert_eq!(
+            p99 <= 400_000,
+            rate <= highest as f64,
+            "{}: {p99} at {rate}",
+            step.name
+        );
+    }
+    // None does: exit 5, and it is said.
+    let words =
+        "load --device sim:latency=100us --load 50 --p99 50us --runtime 100ms --progress none";
+    let ran = run(words);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("no rate that was tried"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn what_load_decides_itself_is_refused() {
+    for (words, word) in [
+        ("load --device sim --rate_iops 5", "rate"),
+        ("load --device sim --number_ios 5", "number_ios"),
+        ("load --device sim --load 50,10", "--load"),
+        ("load --device sim --p99 5", "--p99"),
+        ("load", "device"),
+    ] {
+        let ran = run(&format!("{words} --format json"));
+        assert_eq!(ran.code, 2, "{words}");
+        assert!(ran.stderr.contains(word), "{words}: {}", ran.stderr);
+    }
+}

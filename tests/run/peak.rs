@@ -1,0 +1,52 @@
+//! `lanemark peak` on simulated devices whose peak and knee are known.
+
+use crate::common::{run, run_json};
+
+#[test]
+fn the_peak_and_the_knee_of_a_simulated_device_are_found() {
+    for (parallelism, knee) in [(1_u64, 1_u64), (20, 32), (64, 64), (100, 128)] {
+        let (ran, record) = run_json(&format!(
+            "peak --device sim:latency=100us,parallelism={parallelism},capacity=1T --runtime 200ms --ramp_time 50ms"
+        ));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let peak = &record.job["peak"];
+        let wanted_iops = parallelism as f64 * 1e4;
+        let off = peak["peak_iops"].as_f64().unwrap() / wanted_iops - 1.0;
+        assert!(off.abs() < 0.01, "{parallelism}: off by {off}");
+        assert_eq!(peak["knee_depth_count"], knee, "{parallelism}");
+        assert!(record.steps.len() <= 25);
+        assert_eq!(peak["ended_by"], "precision");
+    }
+}
+
+#[test]
+fn a_cap_is_the_peak_and_several_devices_are_told_apart() {
+    let ran = run(
+        "peak --device sim:latency=100us,parallelism=64,cap_iops=200000,capacity=1T --device sim:latency=100us,parallelism=8,capacity=1T --runtime 200ms --ramp_time 50ms",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for said in [
+        "peak: 280,000 IOPS",
+        "cap_iops=200000,capacity=1T: 200,000 IOPS",
+        "verdict: ",
+    ] {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_peak_sets_itself_is_refused_by_name() {
+    for (flags, named) in [
+        ("--iodepth 4", "iodepth"),
+        ("--reactors 2", "reactors"),
+        ("--rate_iops 5", "rate_iops"),
+        ("--streams 2", "streams"),
+        ("--batch complete_min=4", "batch.complete_min"),
+        ("--most_depth 100", "--most_depth"),
+        ("--most_reactors 0", "--most_reactors"),
+    ] {
+        let ran = run(&format!("peak --device sim {flags}"));
+        assert_eq!(ran.code, 2, "{flags}: {}", ran.stderr);
+        assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
+    }
+}
