@@ -401,7 +401,11 @@ mod tests {
         let mut last = snapshot(Phase::CoolDown, 3.0);
         (last.step_number, last.total_s) = (2, Some(5.0));
         assert_eq!(progress.left_s(&last), Some(2.0));
-        let shown = line(&now, Some(115.4), &History::default(), STYLE);
+        let wide = LineStyle {
+            width: 140,
+            ..STYLE
+        };
+        let shown = line(&now, Some(115.4), &History::default(), wide);
         assert!(shown.contains("ETA 1m56s"), "{shown}");
     }
 

@@ -15,6 +15,7 @@ const TOOL_FLAGS: &[&str] = &[
     "allow-write",
     "overwrite",
     "strict",
+    "claim",
     "set",
     "only",
     "read-only",
