@@ -11,6 +11,7 @@ use crate::method::compare::build::{Frame, live};
 use crate::method::compare::live::{Design, measure};
 use crate::method::compare::saved::{self, SavedRules, SavedSide};
 use crate::method::compare::side::{Devices, SideSpec};
+use crate::method::compare::ways;
 use crate::reactor::Control;
 use crate::record::{Comparison, Failure, Outcome};
 use crate::report::{Format, render_comparison};
@@ -174,6 +175,7 @@ fn of_saved(
         // The records are the only thing that is random: the same records give the same intervals.
         seed: 1,
         names: sides.iter().map(|side| side.name.clone()).collect(),
+        ways: Vec::new(),
         warnings: Vec::new(),
     };
     let rules = SavedRules {
@@ -224,6 +226,9 @@ fn of_live(
         job: plan_json(&plan),
         seed: plan.seed,
         names: specs.iter().map(SideSpec::name).collect(),
+        ways: (specs.iter())
+            .map(|spec| ways::facts(&session.sysfs, &spec.devices))
+            .collect(),
         warnings: devices.warnings.clone(),
     };
     let design = Design {

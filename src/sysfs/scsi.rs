@@ -109,12 +109,13 @@ pub fn is_dead(device_dir: &Path) -> bool {
     }
 }
 
-/// Whether the sg driver lets data go straight to the caller's buffers (`allow_dio`); `None` without the driver.
+/// Whether the sg driver lets data go straight to the caller's buffers (its parameter `allow_dio`); `None` without
+/// the driver. (Kernels with `CONFIG_SCSI_PROC_FS` show it below `/proc/scsi/sg` too.)
 ///
 /// # Errors
 /// [`SysfsError`] where it exists but is unreadable or garbled.
 pub fn allows_direct(sysfs: &Sysfs) -> Result<Option<bool>, SysfsError> {
-    optional(read_bool(&sysfs.proc("scsi/sg/allow_dio")))
+    optional(read_bool(&sysfs.sys("module/sg/parameters/allow_dio")))
 }
 
 /// The SCSI device folder behind a whole disk's folder, where it is a SCSI disk.
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(allows_direct(&sysfs), Ok(None));
         let (_root, sysfs, dir) = tree(&[
             ("sys/devices/host2/2:0:0:0/queue_depth", "deep\n"),
-            ("proc/scsi/sg/allow_dio", "perhaps\n"),
+            ("sys/module/sg/parameters/allow_dio", "perhaps\n"),
         ]);
         let found = ScsiQueue::read(&sysfs, &dir);
         assert!(matches!(found, Err(SysfsError::Garbled { .. })));

@@ -10,15 +10,17 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-const PARTS: [&str; 7] = ["devices", "delay", "poll", "lvm", "md", "crypt", "removal"];
+const PARTS: [&str; 8] = [
+    "devices", "delay", "poll", "sg", "lvm", "md", "crypt", "removal",
+];
 
 /// Files that the guest left, by name.
-struct Guest(HashMap<String, Vec<u8>>);
+pub struct Guest(HashMap<String, Vec<u8>>);
 
 static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
 
 /// What came of the one boot; nothing, with the reason told, where there can be none.
-fn guest() -> Option<&'static Guest> {
+pub fn guest() -> Option<&'static Guest> {
     let _lab = lab()?;
     match GUEST.get_or_init(boot) {
         Ok(guest) => Some(guest),
@@ -39,11 +41,12 @@ fn boot() -> Result<Guest, String> {
     }
     let folder = tempfile::tempdir().unwrap();
     let ran = Command::new(script)
-        .args(["run", "--timeout", "1200", "--share"])
+        .args(["run", "--timeout", "1800", "--share"])
         .arg(folder.path())
         .args(["tests/lab/guest.sh", env!("CARGO_BIN_EXE_lanemark")])
         .arg(folder.path())
         .args(PARTS)
+        .env("LANEMARK_TEST_PROGRAM", std::env::current_exe().unwrap())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .output()
@@ -68,18 +71,18 @@ fn boot() -> Result<Guest, String> {
 
 impl Guest {
     #[track_caller]
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         let bytes = self.0.get(name).unwrap_or_else(|| panic!("no {name} came"));
         String::from_utf8_lossy(bytes).into_owned()
     }
 
     #[track_caller]
-    fn number(&self, name: &str) -> i64 {
+    pub fn number(&self, name: &str) -> i64 {
         self.text(name).trim().parse().unwrap()
     }
 
     #[track_caller]
-    fn record(&self, name: &str) -> Record {
+    pub fn record(&self, name: &str) -> Record {
         let text = self.text(&format!("{name}.out"));
         let record: Record = serde_json::from_str(&text).unwrap_or_else(|error| {
             panic!(
@@ -93,7 +96,7 @@ impl Guest {
 
     /// The step of a run that must have ended well.
     #[track_caller]
-    fn step(&self, name: &str) -> Step {
+    pub fn step(&self, name: &str) -> Step {
         assert_eq!(
             self.number(&format!("{name}.code")),
             0,
@@ -106,7 +109,7 @@ impl Guest {
     }
 
     #[track_caller]
-    fn refused(&self, name: &str, words: &[&str]) {
+    pub fn refused(&self, name: &str, words: &[&str]) {
         let said = self.text(&format!("{name}.err"));
         assert_eq!(self.number(&format!("{name}.code")), 3, "{name}: {said}");
         for word in words {

@@ -204,6 +204,8 @@ part_removal() {
     dmesg | tail -n 40 >"$out/removal.dmesg"
 }
 
+source "$(dirname "$0")/sg.sh"
+
 for part in "$@"; do
     SECONDS=0
     "part_$part"

@@ -13,6 +13,7 @@ mod guest;
 #[path = "../run/invariants.rs"]
 mod invariants;
 mod lanes;
+#[path = "../shared/links.rs"]
 mod links;
 mod nvme;
 mod positions;
@@ -21,6 +22,8 @@ mod report;
 #[path = "../shared/report_cells.rs"]
 mod report_cells;
 mod runs;
+mod sg;
+mod sg_inside;
 #[path = "../shared/skipped.rs"]
 mod skipped;
 #[path = "../shared/statistics.rs"]

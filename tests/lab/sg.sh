@@ -8,7 +8,7 @@ debug=/sys/bus/pseudo/drivers/scsi_debug
 # scsi_debug KEY=VALUE...: the driver anew; `disk` and `node` are its disk's.
 scsi_debug() {
     local try model
-    must modprobe -r scsi_debug
+    must chroot /proc/1/root /bin/rmmod scsi_debug
     must modprobe scsi_debug dev_size_mb=32 sector_size=512 "$@"
     for try in {1..50}; do
         for model in /sys/block/*/device/model; do
@@ -34,30 +34,47 @@ set_debug() {
     echo "$1 cannot be $2" >>"$out/setup.failed"
 }
 
+# A job each: starting the program costs more than its steps.
+sizes() {
+    echo 'steps:'
+    local size
+    for size in 4k 260k 1M 4M; do
+        echo "  - { name: $size, rw: read, bs: $size, iodepth: 4, number_ios: 12 }"
+    done
+    # An emulated MegaRAID fails what moves nothing.
+    [[ $1 == LABRAID* ]] || echo '  - { name: probe, rw: probe, number_ios: 100 }'
+}
+repeats() {
+    echo 'steps:'
+    local try
+    for try in {1..12}; do
+        echo "  - { name: try $try, rw: randread, bs: 4k, number_ios: 60 }"
+    done
+}
+
 part_sg() {
-    local disk node try how delay size
+    local disk node how delay
     note sg-inside env RUST_BACKTRACE=0 "$LANEMARK_TEST_PROGRAM" --test-threads=1 sg_inside
+    repeats >/tmp/repeats.yaml
 
     for how in LABSAS0001 LABRAID0001 LABSATA0001; do
         node=$(generic "$(by_serial "$how")")
-        for size in 4k 260k 1M 4M; do
-            note "sg-$how-$size" measure --device "$node" --rw read --bs "$size" --iodepth 4 --number_ios 12
-        done
-        note "sg-$how-probe" measure --device "$node" --rw probe --number_ios 100
+        sizes "$how" >/tmp/sizes.yaml
+        note "sg-$how" measure /tmp/sizes.yaml --device "$node"
     done
+    note sg-no-probe measure --device "$(generic "$(by_serial LABRAID0001)")" --rw probe
     disk=$(by_serial LABSAS0002)
     note sg-by-disk measure --backend sg --device "/dev/$disk" --rw randrw --bs 4k --iodepth 40 --fsync 16 --number_ios 400 --allow-write LABSAS0002
     note sg-trim measure --device "$(generic "$disk")" --rw randtrim --bs 64k --number_ios 20 --allow-write "/dev/$disk"
-    note sg-direct-off cat /proc/scsi/sg/allow_dio
-    must eval 'echo 1 >/proc/scsi/sg/allow_dio'
+    must eval 'echo 1 >/sys/module/sg/parameters/allow_dio'
     note sg-direct measure --device "$(generic "$disk")" --rw randread --bs 16k --iodepth 8 --number_ios 200
-    must eval 'echo 0 >/proc/scsi/sg/allow_dio'
-    note sg-unasked measure --device "$(generic "$disk")" --rw randwrite --number_ios 4
+    must eval 'echo 0 >/sys/module/sg/parameters/allow_dio'
     note sg-calibrate "$lanemark" calibrate --format json --device "$(generic "$disk")"
 
     # Medium errors at 10 blocks from 0x1234 on.
     scsi_debug opts=2 ndelay=20000
     note sg-medium measure --device "$node" --rw read --bs 512 --offset 2M --size 512k --iodepth 8 --number_ios 1024
+    set_debug opts 0
     must mkfs.ext4 -q -F "/dev/$disk"
     must mount "/dev/$disk" /mnt
     note sg-mounted measure --device "$node" --rw randwrite --number_ios 4 --allow-write "$node" --overwrite ext4
@@ -65,33 +82,35 @@ part_sg() {
 
     # The truth is what lies between two delays.
     scsi_debug ndelay=1000000
-    for try in {1..5}; do
-        for delay in 1 2; do
-            set_debug ndelay "${delay}000000"
-            note "sg-delay-$delay-$try" measure --device "$node" --rw randread --bs 4k --number_ios 250
-            note "uring-delay-$delay-$try" measure --device "/dev/$disk" --rw randread --bs 4k --number_ios 250
-        done
+    for delay in 1 2; do
+        set_debug ndelay "${delay}000000"
+        note "sg-delay-$delay" measure /tmp/repeats.yaml --device "$node"
+        note "uring-delay-$delay" measure /tmp/repeats.yaml --device "/dev/$disk"
     done
     # A changed capacity is a unit attention for whoever comes next.
     set_debug virtual_gb 1
     note sg-attention measure --device "$node" --rw randread --number_ios 100
+    removed uring "/dev/$disk" "echo offline >/sys/block/$disk/device/state"
 
     scsi_debug max_queue=4 ndelay=1000000
     note sg-depth measure --device "$node" --rw randread --iodepth 64 --number_ios 2000
-    note uring-depth measure --device "/dev/$disk" --rw randread --iodepth 64 --number_ios 2000
-    note sg-shared measure --device "$node" --rw randread --iodepth 32 --streams 2 --reactors 2 --number_ios 1000
+    note sg-shared measure --device "$node" --rw randread --iodepth 32 --streams 2 --reactors 2 --number_ios 600
     removed sg "$node" "echo 1 >/sys/block/$disk/device/delete"
-    scsi_debug ndelay=1000000
-    removed uring "/dev/$disk" "echo offline >/sys/block/$disk/device/state"
-    scsi_debug ndelay=1000000
-    removed sg-offline "$node" "echo offline >/sys/block/$disk/device/state"
 }
 
-# removed NAME DEVICE COMMAND: a run that loses its device by this command.
+# sent: commands that the disk was sent so far.
+sent() { printf '%d' "$(<"/sys/block/$disk/device/iorequest_cnt")"; }
+
+# removed NAME DEVICE COMMAND: a run that loses its device by this command, once it is well on its way: more was
+# sent than the samples for never-written blocks.
 removed() {
-    local started
-    note "lost-$1" measure --device "$2" --rw randread --iodepth 8 --runtime 30s &
-    sleep 3
+    local started before try
+    before=$(sent)
+    note "lost-$1" measure --device "$2" --rw randread --iodepth 8 --runtime 60s &
+    for try in {1..150}; do
+        (($(sent) - before < 1000)) || break
+        sleep 0.2
+    done
     must eval "$3"
     started=$(date +%s%N)
     wait

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod attachments;
+mod check_polling;
 mod claim;
 mod compare_stats;
+mod compare_ways;
 mod config_jobs;
 mod devices_attached;
 mod devices_list;
@@ -12,6 +14,8 @@ mod guard_signatures;
 mod guard_tree;
 mod lanes_matrix;
 mod lanes_trees;
+#[path = "../shared/links.rs"]
+mod links;
 mod pci_paths;
 #[path = "../shared/report_cells.rs"]
 mod report_cells;

@@ -1,6 +1,7 @@
 //! PCI functions and paths on captured and hand-made machines.
 
 use crate::guard_tree::{Tree, fixture};
+use crate::links;
 use lanemark::sysfs::pci::{
     Absent, Aer, Bdf, Function, Hop, IommuGroup, LinkState, PciPath, PciSpeed, PortKind,
 };
@@ -182,6 +183,27 @@ fn a_function_that_is_not_there_is_an_error_and_a_bare_one_is_all_absences() {
     assert!(is_garbled(garbled.vendor.unwrap_err()));
     assert!(is_garbled(garbled.class.unwrap_err()));
     assert!(is_garbled(garbled.numa_node.unwrap_err()));
+}
+
+/// What `lspci -vv` said in the boot that was captured; the lab's test does the same in a boot of its own.
+#[test]
+fn every_hop_of_the_captured_lab_is_what_lspci_said() {
+    let text = |name: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/trees/");
+        std::fs::read_to_string(format!("{folder}{name}")).unwrap()
+    };
+    let functions = [
+        "0000:01:00.0",
+        "0000:04:00.0",
+        "0000:00:07.0",
+        "0000:00:06.0",
+    ];
+    let compared_count = links::compare(
+        &text("lab-default.tree"),
+        &text("lab-default.lspci"),
+        &functions,
+    );
+    assert_eq!(compared_count, 2 + 4 + 1);
 }
 
 /// Every function of this machine is read without error, whatever it lacks.

@@ -49,6 +49,8 @@ pub(super) struct Learned {
     pub(super) caching: Option<Caching>,
     pub(super) is_write_protected: bool,
     pub(super) celsius: Option<u8>,
+    /// Whether TEST UNIT READY can be sent, or why not.
+    pub(super) probe: Result<(), String>,
     /// Unit attentions that came first, in words; each question was asked again.
     pub(super) attentions: Vec<String>,
 }
@@ -67,9 +69,18 @@ impl<F: CommandFile> Asker<F> {
         })
     }
 
-    /// Sees to it that the device is ready; a unit attention is taken note of, and the question repeated.
-    fn ready(&mut self) -> Result<(), NoAnswer> {
-        self.ask(Cdb::test_unit_ready(), 0).map(|_| ())
+    /// Sees to it that the device is ready; a unit attention is taken note of, and the question repeated. RAID
+    /// controllers need not know the command: then it is no error, but it cannot be measured with either.
+    fn ready(&mut self) -> Result<Result<(), String>, NoAnswer> {
+        match self.ask(Cdb::test_unit_ready(), 0) {
+            Ok(_) => Ok(Ok(())),
+            Err(NoAnswer::Sense(sense))
+                if !matches!(sense.key, SenseKey::NOT_READY | SenseKey::UNIT_ATTENTION) =>
+            {
+                Ok(Err(format!("it fails TEST UNIT READY: {sense}")))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Asks everything.
@@ -78,9 +89,10 @@ impl<F: CommandFile> Asker<F> {
         let inquiry = inquiry
             .and_then(|data| Ok(Inquiry::decode(&data)?))
             .map_err(|error| ("INQUIRY", error))?;
-        if inquiry.is_disk() {
-            self.ready().map_err(|error| ("TEST UNIT READY", error))?;
-        }
+        let probe = match inquiry.is_disk() {
+            true => self.ready().map_err(|error| ("TEST UNIT READY", error))?,
+            false => Ok(()),
+        };
         let pages = self.vpd(vpd::page::SUPPORTED).unwrap_or_default();
         let pages = vpd::supported(&pages).to_vec();
         let mut page = |code| match pages.contains(&code) {
@@ -110,6 +122,7 @@ impl<F: CommandFile> Asker<F> {
             is_write_protected: mode.is_some_and(|(header, _)| header.is_write_protected),
             caching: mode.and_then(|(_, caching)| caching),
             celsius: self.celsius(),
+            probe,
             attentions: self.attentions,
         })
     }

@@ -32,6 +32,8 @@ pub(super) struct Disk {
     pub(super) max_sectors_bytes: u32,
     pub(super) elements_count: u32,
     pub(super) attentions: Vec<u8>,
+    /// Key and code with which TEST UNIT READY fails.
+    pub(super) not_ready: Option<(u8, u8)>,
     pub(super) faults: HashMap<u64, Fault>,
     /// A command ends only in so many looks after it was sent.
     pub(super) looks: u32,
@@ -65,6 +67,7 @@ impl FakeNode {
             max_sectors_bytes: 1 << 20,
             elements_count: 128,
             attentions: Vec::new(),
+            not_ready: None,
             faults: HashMap::new(),
             looks: 0,
             last_first: false,
@@ -259,6 +262,9 @@ impl Disk {
         {
             return Err(Fault::Sense { key: 6, asc });
         }
+        if let (opcode::TEST_UNIT_READY, Some((key, asc))) = (cdb[0], self.not_ready) {
+            return Err(Fault::Sense { key, asc });
+        }
         match cdb[0] {
             opcode::TEST_UNIT_READY
             | opcode::SYNCHRONIZE_CACHE_10
@@ -336,7 +342,13 @@ impl Disk {
             _ if !self.is_modern => return None,
             0x00 => vec![0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2],
             0x80 => b"  FAKE0001".to_vec(),
-            0x83 => vec![1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0, 0, 0, 9],
+            // The vendor's own name comes first, as behind the translation of SATA.
+            0x83 => [
+                &[2, 1, 0, 4][..],
+                b"FAKE",
+                &[1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0, 0, 0, 9],
+            ]
+            .concat(),
             0xb0 => {
                 let mut body = vec![0; 60];
                 body[16..20].copy_from_slice(&self.max_unmap_blocks.to_be_bytes());

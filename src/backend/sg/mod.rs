@@ -116,7 +116,7 @@ impl<N: CommandNode> SgDevice<N> {
         let direct = if kernel.allows_direct {
             Ok(())
         } else {
-            Err("the driver's allow_dio is 0: echo 1 > /proc/scsi/sg/allow_dio")
+            Err("the driver's allow_dio is 0: echo 1 > /sys/module/sg/parameters/allow_dio")
         };
         let rules = rules(&learned, &limits, &kernel, direct.is_ok());
         let facts = facts(name, &learned, &rules, block, Bytes(capacity));
@@ -217,7 +217,7 @@ fn facts(
     DeviceFacts {
         path: name.to_owned(),
         kind: DeviceKind::Scsi,
-        identity: learned.identities.first().cloned(),
+        identity: best_name(&learned.identities),
         model: learned.inquiry.model(),
         serial: learned.serial.clone(),
         firmware: text(&learned.inquiry.revision),
@@ -236,11 +236,21 @@ fn facts(
         device_depth: rules.device_depth,
         trim,
         flush: Ok(()),
-        probe: Ok(()),
+        probe: learned.probe.clone(),
         in_use: Vec::new(),
         block_path: None,
         own_scratch: false,
     }
+}
+
+/// The name that is most surely the world's only one.
+fn best_name(names: &[String]) -> Option<String> {
+    const ORDER: [&str; 3] = ["uuid.", "eui.", "naa."];
+    let mut ranked = ORDER.iter().flat_map(|prefix| {
+        let is_it = |name: &&String| name.starts_with(prefix);
+        names.iter().find(is_it)
+    });
+    ranked.next().or(names.first()).cloned()
 }
 
 impl<N: CommandNode> Device for SgDevice<N> {

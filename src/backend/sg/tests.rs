@@ -462,3 +462,18 @@ fn a_write_protected_device_is_not_written() {
         matches!(refused, Err(BackendError::Unsuitable { why, .. }) if why.contains("write protected"))
     );
 }
+
+#[test]
+fn a_controller_without_test_unit_ready_is_driven_and_not_probed() {
+    let node = FakeNode::new(512, 512);
+    node.disk().not_ready = Some((4, 0x44));
+    let device = writable(&node, None);
+    let why = device.facts().probe.clone().unwrap_err();
+    assert!(why.contains("4/44/00"), "{why}");
+    contract(&device, &CONTRACT, &mut |_| ());
+    node.disk().not_ready = Some((2, 0x04));
+    let refused = SgDevice::over(&Sysfs::host(), "fake", node.clone(), kernel(None));
+    assert!(
+        matches!(refused, Err(BackendError::Unsuitable { why, .. }) if why.contains("not ready"))
+    );
+}

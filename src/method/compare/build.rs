@@ -2,16 +2,17 @@
 
 use super::aggregate::aggregates;
 use super::conclude::conclusions;
-use super::confound::confounders;
+use super::confound::{confounders, differing};
 use super::judge::{CONFIDENCE_PCT, Rules};
 use super::live::{Design, Measured};
 use super::runs::SideRuns;
 use super::saturation::saturations;
 use super::table::{compared_step, indices};
+use super::ways::Facts;
 use super::{ORDER, stopping};
 use crate::record::{
-    COMPARISON_KIND, ComparedSide, Comparison, ComparisonDesign, Environment, Failure, Outcome,
-    SCHEMA_VERSION, Step, Tool, Warning,
+    COMPARISON_KIND, ComparedSide, Comparison, ComparisonDesign, Confounder, Environment, Failure,
+    Outcome, SCHEMA_VERSION, Step, Tool, Warning,
 };
 
 /// What a comparison is made of besides what was measured.
@@ -27,6 +28,8 @@ pub struct Frame {
     pub seed: u64,
     /// Names of the sides, the baseline first.
     pub names: Vec<String>,
+    /// What is known of the controllers of each side; empty for saved records.
+    pub ways: Vec<Facts>,
     /// Doubts so far.
     pub warnings: Vec<Warning>,
 }
@@ -115,11 +118,7 @@ pub(super) fn build(
         seed: frame.seed,
         design,
         sides: sides.collect(),
-        confounders: if firsts.len() > 1 {
-            confounders(&firsts)
-        } else {
-            Vec::new()
-        },
+        confounders: all_confounders(&firsts, &frame.ways),
         steps: done
             .iter()
             .filter_map(|(name, sides)| compared_step(name, sides, rules))
@@ -133,4 +132,13 @@ pub(super) fn build(
     };
     comparison.conclusions = conclusions(&comparison);
     comparison
+}
+
+fn all_confounders(firsts: &[&Step], ways: &[Facts]) -> Vec<Confounder> {
+    if firsts.len() < 2 {
+        return Vec::new();
+    }
+    let mut all = confounders(firsts);
+    all.extend(differing(ways));
+    all
 }

@@ -1,26 +1,32 @@
 //! What differs between the sides besides what is compared.
 
+use super::ways::Facts;
 use crate::record::{Confounder, DevicePath, DeviceUse, Step};
 
 /// Every fact of these steps, one for each side, that is not the same on all sides.
 #[must_use]
 pub fn confounders(sides: &[&Step]) -> Vec<Confounder> {
-    let mut names: Vec<String> = Vec::new();
-    let facts: Vec<Vec<(String, Option<String>)>> = sides.iter().map(|step| facts(step)).collect();
+    differing(&sides.iter().map(|step| facts(step)).collect::<Vec<Facts>>())
+}
+
+/// Every fact that is not the same on all sides, in the order in which the sides have them.
+#[must_use]
+pub fn differing(facts: &[Facts]) -> Vec<Confounder> {
+    let mut names: Vec<&String> = Vec::new();
     for (name, _) in facts.iter().flatten() {
-        if !names.contains(name) {
-            names.push(name.clone());
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let value = |facts: &[(String, Option<String>)], name: &str| {
+    let value = |facts: &Facts, name: &String| {
         let found = facts.iter().find(|(known, _)| known == name);
         found.and_then(|(_, value)| value.clone())
     };
     names
         .into_iter()
         .map(|name| Confounder {
-            values: facts.iter().map(|facts| value(facts, &name)).collect(),
-            name,
+            values: facts.iter().map(|facts| value(facts, name)).collect(),
+            name: name.clone(),
             forbids: false,
         })
         .filter(|confounder| {

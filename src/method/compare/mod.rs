@@ -16,6 +16,7 @@ pub mod side;
 pub mod stats;
 pub mod stopping;
 pub mod table;
+pub mod ways;
 
 /// Who is measured in a round, in order; `true` is B. A B B A and B A A B in turn: what drifts evenly cancels
 /// within a round, and what drifts faster and faster cancels over two.

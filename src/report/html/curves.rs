@@ -138,7 +138,9 @@ fn names(groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
     groups.iter().map(name).collect()
 }
 
-const DIRECTIONS: [(&str, fn(&Step) -> Option<&Direction>); 5] = [
+type OfStep = fn(&Step) -> Option<&Direction>;
+
+const DIRECTIONS: [(&str, OfStep); 5] = [
     ("read", |step| step.read.as_ref()),
     ("write", |step| step.write.as_ref()),
     ("trim", |step| step.trim.as_ref()),
@@ -148,9 +150,17 @@ const DIRECTIONS: [(&str, fn(&Step) -> Option<&Direction>); 5] = [
 
 type Figure = fn(&Direction) -> f64;
 
+/// A chart: its name, unit and base of logarithms, and the figures it draws by name.
+type Drawn = (
+    &'static str,
+    Quantity,
+    Option<f64>,
+    Vec<(&'static str, Figure)>,
+);
+
 #[allow(clippy::cast_precision_loss)]
 fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
-    let figures: [(&str, Quantity, Option<f64>, Vec<(&str, Figure)>); 3] = [
+    let figures: [Drawn; 3] = [
         ("IOPS", Quantity::Iops, None, vec![("", |d| d.iops)]),
         (
             "Bandwidth",

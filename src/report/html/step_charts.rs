@@ -90,6 +90,8 @@ fn spread(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     kept
 }
 
+type Figure = fn(&SecondDirection) -> f64;
+
 type OfSecond = fn(&Second) -> Option<&SecondDirection>;
 
 const OF_SECOND: [(&str, OfSecond); 5] = [
@@ -100,7 +102,7 @@ const OF_SECOND: [(&str, OfSecond); 5] = [
     ("probe", |second| second.probe.as_ref()),
 ];
 
-fn timeline(step: &Step, label: &str, of: OfSecond, figure: fn(&SecondDirection) -> f64) -> Series {
+fn timeline(step: &Step, label: &str, of: OfSecond, figure: Figure) -> Series {
     let points = step
         .series
         .iter()
@@ -128,7 +130,7 @@ fn rates(step: &Step) -> Chart {
 
 #[allow(clippy::cast_precision_loss)]
 fn latencies(step: &Step) -> Chart {
-    let figures: [(&str, fn(&SecondDirection) -> f64); 3] = [
+    let figures: [(&str, Figure); 3] = [
         ("p50", |second| second.p50_ns as f64),
         ("p99", |second| second.p99_ns as f64),
         ("max", |second| second.max_ns as f64),

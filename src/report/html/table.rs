@@ -193,7 +193,9 @@ impl Ns {
     }
 }
 
-const LATENCY: [(&str, fn(&Direction) -> Ns); 8] = [
+type OfDirection = fn(&Direction) -> Ns;
+
+const LATENCY: [(&str, OfDirection); 8] = [
     ("latency_ns.min", |d| Ns::Whole(d.latency_ns.min)),
     ("latency_ns.mean", |d| Ns::Mean(d.latency_ns.mean)),
     ("latency_ns.p50", |d| Ns::Whole(d.latency_ns.p50)),

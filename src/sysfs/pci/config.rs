@@ -87,7 +87,8 @@ pub struct Express {
     pub read_request_bytes: Option<u32>,
     /// Read Completion Boundary (Link Control, 10h, bit 3): completions are cut at its multiples.
     pub completion_boundary_bytes: u32,
-    /// Max Link Speed (Link Capabilities, 0Ch, bits 3:0).
+    /// Max Link Speed (Link Capabilities, 0Ch, bits 3:0); this and the next three are absent for functions inside
+    /// the root complex, which have no link.
     pub max_speed: Option<PciSpeed>,
     /// Maximum Link Width (Link Capabilities, bits 9:4); absent where 0 or reserved.
     pub max_width_count: Option<u8>,
@@ -198,6 +199,13 @@ impl Config {
         let link_capabilities = self.u32_at(at + 0x0c);
         let link_control = self.u16_at(at + 0x10);
         let link_status = self.u16_at(at + 0x12);
+        // What lies inside the root complex has no link; some devices fill the registers all the same (7.5.3.1).
+        let has_link = !matches!(kind, PortKind::RootIntegrated | PortKind::EventCollector);
+        let (link_capabilities, link_status) = if has_link {
+            (link_capabilities, link_status)
+        } else {
+            (0, 0)
+        };
         // Version 1 ends before these.
         let second = |offset: usize| {
             if version >= 2 {
@@ -414,6 +422,13 @@ mod tests {
             express(&[(0x02, 0x00f2)]),
             Err(Absent::Lacking { .. })
         ));
+        // Inside the root complex there is no link, whatever the registers say.
+        for code in [9, 10] {
+            let words = [(0x02, code << 4 | 2), (0x0c, 0x0411), (0x12, 0x0011)];
+            let inside = express(&words).unwrap();
+            assert_eq!((inside.speed, inside.width_count), (None, None));
+            assert_eq!((inside.max_speed, inside.max_width_count), (None, None));
+        }
         // Version 1 has no second registers: what lies there belongs to another capability.
         let first = express(&[(0x02, 0x0001), (0x30, 3), (0x32, 0x0400)]).unwrap();
         assert_eq!((first.target_speed, first.flit), (None, false));

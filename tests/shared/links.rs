@@ -1,5 +1,5 @@
-//! The chain of PCI functions of the lab, as `scripts/capture-sysfs` captured it and the library reads it,
-//! against what `lspci -vv` says of the same boot.
+//! Chains of PCI functions, as `scripts/capture-sysfs` captured them and the library reads them, against what
+//! `lspci -vv` says of the same machine.
 
 use crate::guard_tree::Tree;
 use lanemark::sysfs::pci::{Bdf, Express, PciPath, PciSpeed};
