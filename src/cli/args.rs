@@ -15,7 +15,7 @@ use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Measure what a block device can really do, and what limits it.
 #[derive(Debug, Clone, Parser)]
@@ -40,6 +40,11 @@ pub enum Verb {
     /// Every key of a job file is also a flag of the same name; flags override the file in every step and
     /// every stream. Sizes are binary (4k is 4096 bytes), times need a suffix (10s).
     Run(Box<RunArgs>),
+    /// Run one of the suites: published methods as data
+    #[command(subcommand)]
+    Suite(SuiteVerb),
+    /// Print the JSON Schema of records
+    Schema,
     /// Hold two devices, two backends or saved records against each other
     ///
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are
@@ -88,6 +93,25 @@ pub enum Verb {
     },
 }
 
+/// What can be done with suites.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SuiteVerb {
+    /// List the suites: what each measures, about how long it takes, whether it writes
+    List {
+        /// What stdout holds
+        #[arg(long, value_enum, default_value_t)]
+        format: ListFormat,
+    },
+    /// Print a suite as it is written; save it, change it, and run it by its path
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Run a suite on a device. A step that the device cannot do is left out by name
+    #[command(mut_arg("job", |arg| arg.value_name("NAME").help("The suite, by name, or by the path of a job file")))]
+    Run(Box<RunArgs>),
+}
+
 const RUN_EXAMPLES: &str = "Examples:
   lanemark run
       the quick job: random and sequential reads and writes of a scratch file here, under a minute
@@ -118,12 +142,49 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Result")]
     pub dry_run: bool,
 
+    /// Set a variable of the job file (${NAME}), a key of its defaults, or STEP.KEY. Repeatable
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Job")]
+    pub set: Vec<String>,
+
+    /// Run only the steps of this name. Repeatable
+    #[arg(long, value_name = "STEP", help_heading = "Job")]
+    pub only: Vec<String>,
+
+    /// Leave out every step that writes, trims or flushes
+    #[arg(long, help_heading = "Job")]
+    pub read_only: bool,
+
+    /// A first look: no window longer than 500ms, one round, no preconditioning
+    #[arg(long, help_heading = "Job")]
+    pub quick: bool,
+
+    /// Go on with the run that this folder of --output-dir holds
+    #[arg(long, value_name = "DIR", help_heading = "Result")]
+    pub resume: Option<PathBuf>,
+
+    /// Keep every step in this folder as soon as it is finished, and the whole at the end
+    #[arg(
+        long,
+        value_name = "DIR",
+        help_heading = "Result",
+        conflicts_with = "resume"
+    )]
+    pub output_dir: Option<PathBuf>,
+
+    /// The name of the suite that is run.
+    #[arg(skip)]
+    pub suite: Option<String>,
+
+    /// The whole command line.
+    #[arg(skip)]
+    pub words: Vec<String>,
+
     /// What stdout holds
     #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
     pub format: Format,
 
-    /// Write the result to this file, not to stdout
-    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
+    /// Write the result to this file, not to stdout; with a `/` at the end it is --output-dir
+    #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Result")]
     pub output: Option<PathBuf>,
 
     /// How to show progress on stderr: auto is a live line on a terminal and plain lines elsewhere
@@ -149,6 +210,25 @@ pub struct RunArgs {
     /// Write the range first, so that reads meet real data. Needs --allow-write on a device
     #[arg(long, help_heading = "Safety")]
     pub prepare: bool,
+}
+
+impl RunArgs {
+    /// The file of `-o`.
+    #[must_use]
+    pub fn output_file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_folder(path))
+    }
+
+    /// The folder that finished steps go to.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        let by_output = self.output.as_ref().filter(|path| is_folder(path));
+        self.output_dir.as_ref().or(by_output).cloned()
+    }
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// A parser for an enum whose values have names.

@@ -71,9 +71,6 @@ pub struct CompareArgs {
     /// Sides within ± this of each other are called equal where that can be shown [default: 1%]
     #[arg(long, value_name = "PCT", help_heading = "Rounds")]
     pub equal_within: Option<String>,
-    /// Pause before every window [default: 1s]
-    #[arg(long, value_name = "TIME", help_heading = "Rounds")]
-    pub cool_down: Option<String>,
 
     /// A change against A that must not be: 'p99>+5%', 'read.iops<-3%'. Exit code 5. Repeatable
     #[arg(long, value_name = "CRITERION", help_heading = "Result")]

@@ -106,7 +106,7 @@ impl Asked {
                 .map_or(Ok(1.0), |text| percent("--equal-within", text))?,
             seed: run::fresh_seed(),
         };
-        let cool_down = args.cool_down.as_deref().unwrap_or("1s");
+        let cool_down = args.keys.cool_down.as_deref().unwrap_or("1s");
         let cool_down = parse_duration(cool_down)
             .map_err(|error| CompareError::Usage(format!("--cool-down {cool_down}: {error}")))?;
         let asked = Self {
@@ -247,7 +247,6 @@ fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareEr
         || args.job.is_some()
         || args.rounds.is_some()
         || args.precision.is_some()
-        || args.cool_down.is_some()
         || args.backend_a.is_some()
         || args.backend_b.is_some()
         || !args.allow_write.is_empty()

@@ -1,6 +1,6 @@
 //! The keys of a job as flags, and the job they make, alone or over a job file.
 
-use crate::config::{ConfigError, Job, Key, Step, Streams, Word};
+use crate::config::{ConfigError, Job, Key, Step, Streams, Word, sweep_from_texts};
 use clap::Args;
 
 use super::args::RunArgs;
@@ -145,6 +145,43 @@ pub struct JobFlags {
         help_heading = "Length"
     )]
     pub max_errors: Option<String>,
+    /// Nothing is sent for so long before the next step [default: 0s]
+    #[arg(
+        long = "cool_down",
+        alias = "cool-down",
+        value_name = "TIME",
+        help_heading = "Length"
+    )]
+    pub cool_down: Option<String>,
+    /// End early once steady, as fio has it: iops:2%, iops_slope:0.3%, bw:2%, bw_slope:0.3%
+    #[arg(long, value_name = "LIMIT", help_heading = "Length")]
+    pub steadystate: Option<String>,
+    /// Window of --steadystate, whole seconds
+    #[arg(
+        long = "steadystate_duration",
+        alias = "steadystate-duration",
+        alias = "ss_dur",
+        value_name = "TIME",
+        help_heading = "Length"
+    )]
+    pub steadystate_duration: Option<String>,
+    /// Seconds of the window's start that --steadystate does not look at [default: 0s]
+    #[arg(
+        long = "steadystate_ramp_time",
+        alias = "steadystate-ramp-time",
+        value_name = "TIME",
+        help_heading = "Length"
+    )]
+    pub steadystate_ramp_time: Option<String>,
+    /// Run every step for each value of a key: iodepth=1,4,16. Repeatable: all combinations
+    #[arg(long, value_name = "KEY=V,V,...", help_heading = "Job")]
+    pub sweep: Vec<String>,
+    /// Run every step so often, with all of its sweep
+    #[arg(long, value_name = "N", help_heading = "Job")]
+    pub repeat: Option<String>,
+    /// Write the device so often before the first step, 128 KiB sequentially (SNIA: 2)
+    #[arg(long, value_name = "PASSES", help_heading = "Job")]
+    pub precondition: Option<String>,
     /// How latency is stamped: auto, exact (per I/O), batch (per poll) [default: auto]
     #[arg(long, value_name = "MODE", help_heading = "Length")]
     pub stamp: Option<String>,
@@ -155,7 +192,7 @@ pub struct JobFlags {
 
 impl JobFlags {
     /// Keys with one value, with what was given.
-    fn single(&self) -> [(Key, &Option<String>); 26] {
+    fn single(&self) -> [(Key, &Option<String>); 30] {
         [
             (Key::Rw, &self.rw),
             (Key::Bs, &self.bs),
@@ -183,6 +220,10 @@ impl JobFlags {
             (Key::Expect, &self.expect),
             (Key::Grace, &self.grace),
             (Key::MaxErrors, &self.max_errors),
+            (Key::CoolDown, &self.cool_down),
+            (Key::Steadystate, &self.steadystate),
+            (Key::SteadystateDuration, &self.steadystate_duration),
+            (Key::SteadystateRampTime, &self.steadystate_ramp_time),
         ]
     }
 
@@ -206,6 +247,8 @@ impl JobFlags {
             .streams
             .as_ref()
             .map(|text| Streams::Count(Word::flag(text)));
+        step.repeat = self.repeat.as_ref().map(Word::flag);
+        step.sweep = sweep_from_texts(&self.sweep)?;
         Ok(step)
     }
 }
@@ -225,6 +268,10 @@ pub fn job_from_flags(args: &RunArgs, file: Option<Job>) -> Result<Job, ConfigEr
     }
     if let Some(backend) = &keys.backend {
         job.backend = Some(Word::flag(backend));
+    }
+    if let Some(passes) = &keys.precondition {
+        let step = job.precondition.get_or_insert_default();
+        step.keys.insert(Key::Passes, Word::flag(passes));
     }
     job.flags = keys.step()?;
     job.check()?;

@@ -268,6 +268,11 @@ fn loaded(
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
         job: json!({ "plan": plan_json(plan), "load": load_json(load, &result) }),
         seed: plan.seed,
+        suite: None,
+        about: None,
+        left_out: Vec::new(),
+        derived: Vec::new(),
+        steady: None,
         steps: result.steps.clone(),
         warnings: [plan.notes.clone(), opened.notes()].concat(),
     };

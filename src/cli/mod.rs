@@ -23,13 +23,16 @@ pub mod progress;
 mod progress_line;
 mod quick;
 pub mod report;
+mod resume;
 pub mod run;
 mod saved;
+mod schema;
 mod signals;
+mod suites;
 mod terminal;
 mod version;
 
-pub use args::{Cli, RunArgs, Verb};
+pub use args::{Cli, RunArgs, SuiteVerb, Verb};
 pub use job_flags::{JobFlags, job_from_flags};
 
 use crate::record::{Failure, Warning};
@@ -54,21 +57,40 @@ pub fn main(args: &[OsString]) -> Exit {
         });
     }
     match args::parse(args.iter().cloned()) {
-        Ok(cli) => verb(cli.verb),
+        Ok(cli) => verb(with_words(cli.verb, args)),
         Err(error) if error.use_stderr() => usage_error(&error, args),
         // --help and --version.
         Err(error) => handed_over(output::to_stdout(&error.render().to_string())),
     }
 }
 
-fn verb(verb: Verb) -> Exit {
-    match verb {
+/// A run knows the words it was started with, and a suite its name.
+fn with_words(mut verb: Verb, args: &[OsString]) -> Verb {
+    let is_suite = matches!(verb, Verb::Suite(_));
+    if let Verb::Run(run) | Verb::Suite(SuiteVerb::Run(run)) = &mut verb {
+        let words = args.iter().map(|word| word.to_string_lossy().into_owned());
+        run.words = words.collect();
+        run.suite = run
+            .job
+            .as_ref()
+            .filter(|_| is_suite)
+            .map(|job| job.display().to_string());
+    }
+    verb
+}
+
+fn verb(what: Verb) -> Exit {
+    match what {
         // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) if args.claim => claimed::run(&args),
         Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
             Err(died) => run::died(args.format, died),
         },
+        Verb::Suite(SuiteVerb::List { format }) => suites::list(format),
+        Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
+        Verb::Suite(SuiteVerb::Run(args)) => verb(Verb::Run(args)),
+        Verb::Schema => handed_over(output::to_stdout(&schema::text())),
         Verb::Devices { device, format } => {
             let list = devices::devices(&Sysfs::host(), format, device.as_deref());
             listed(format, list)

@@ -329,7 +329,12 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
         environment,
         job: serde_json::Value::Null,
         seed: 0,
+        suite: None,
+        about: None,
         steps: Vec::new(),
+        left_out: Vec::new(),
+        derived: Vec::new(),
+        steady: None,
         warnings: Vec::new(),
     }
 }

@@ -312,6 +312,11 @@ fn measured(
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
         job: json!({ "plan": plan_json(plan), "peak": result_json(&result) }),
         seed: plan.seed,
+        suite: None,
+        about: None,
+        left_out: Vec::new(),
+        derived: Vec::new(),
+        steady: None,
         steps: result.steps.clone(),
         warnings: [plan.notes.clone(), opened.notes()].concat(),
     };

@@ -89,6 +89,7 @@ pub struct Progress<W: Write> {
     style: LineStyle,
     width: fn() -> Option<usize>,
     history: History,
+    steps_s: Vec<f64>,
     last: Option<Last>,
     drawn: bool,
     broken: bool,
@@ -112,6 +113,7 @@ impl<W: Write> Progress<W> {
             style,
             width: || None,
             history: History::default(),
+            steps_s: Vec::new(),
             last: None,
             drawn: false,
             broken: false,
@@ -144,6 +146,20 @@ impl<W: Write> Progress<W> {
         }
     }
 
+    /// About how long the whole run still takes; absent for a single step, whose own time is shown.
+    fn left_s(&self, now: &Snapshot) -> Option<f64> {
+        if now.steps_count < 2 || self.steps_s.len() != now.steps_count {
+            return None;
+        }
+        let (current, later) = self.steps_s[now.step_number.checked_sub(1)?..].split_first()?;
+        // The estimate of a step holds its cooling down, which a snapshot's own time does not.
+        let own_s = match now.phase {
+            Phase::CoolDown => now.total_s.unwrap_or(0.0),
+            _ => *current,
+        };
+        Some((own_s - now.elapsed_s).max(0.0) + later.iter().sum::<f64>())
+    }
+
     fn is_due(&self, now: &Snapshot, every_s: f64) -> bool {
         self.last.as_ref().is_none_or(|last| {
             last.phase != now.phase
@@ -170,14 +186,15 @@ impl<W: Write + Send> Observer for Progress<W> {
         let text = match self.form {
             Form::Redraw => {
                 self.drawn = true;
-                let line = line(now, &self.history, self.current_style());
+                let line = line(now, self.left_s(now), &self.history, self.current_style());
                 format!("\r{line}\x1b[K")
             }
             Form::Lines { every_s } if self.is_due(now, every_s) => {
-                line(now, &History::default(), self.current_style()) + "\n"
+                let left_s = self.left_s(now);
+                line(now, left_s, &History::default(), self.current_style()) + "\n"
             }
             Form::Lines { .. } => String::new(),
-            Form::Json => json(&Event::from(now)),
+            Form::Json => json(&Event::of(now, self.left_s(now))),
         };
         let told_s = match &self.last {
             Some(last) if text.is_empty() => last.told_s,
@@ -191,6 +208,10 @@ impl<W: Write + Send> Observer for Progress<W> {
             told_s,
         });
         self.write(&text);
+    }
+
+    fn planned(&mut self, steps_s: &[f64]) {
+        self.steps_s = steps_s.to_vec();
     }
 
     fn step_done(&mut self, step: &Step) {
@@ -266,6 +287,7 @@ enum Event<'a> {
         phase: &'static str,
         elapsed_s: f64,
         total_s: Option<f64>,
+        left_s: Option<f64>,
         intervals_count: usize,
         iops: Option<f64>,
         bytes_per_s: Option<f64>,
@@ -282,8 +304,8 @@ enum Event<'a> {
     },
 }
 
-impl<'a> From<&'a Snapshot> for Event<'a> {
-    fn from(now: &'a Snapshot) -> Self {
+impl<'a> Event<'a> {
+    fn of(now: &'a Snapshot, left_s: Option<f64>) -> Self {
         Self::Progress {
             step: &now.step,
             step_number: now.step_number,
@@ -291,6 +313,7 @@ impl<'a> From<&'a Snapshot> for Event<'a> {
             phase: super::progress_line::phase(now.phase),
             elapsed_s: now.elapsed_s,
             total_s: now.total_s,
+            left_s,
             intervals_count: now.intervals_count,
             iops: now.iops,
             bytes_per_s: now.bytes_per_s,
@@ -366,6 +389,24 @@ mod tests {
         assert_eq!(text.matches('\r').count(), 27 + 1);
         let end = "\r\x1b[K1/2 randread: done, read 142,831 IOPS 0.585 GB/s\n";
         assert!(text.ends_with(end), "{text:?}");
+    }
+
+    #[test]
+    fn the_whole_run_has_its_own_time_left() {
+        let mut progress = Progress::new(io::sink(), Form::Redraw, STYLE);
+        let now = snapshot(Phase::Measure, 10.0);
+        assert_eq!(progress.left_s(&now), None, "nothing is known yet");
+        progress.planned(&[30.0, 95.0]);
+        assert_eq!(progress.left_s(&now), Some(20.0 + 95.0));
+        let mut last = snapshot(Phase::CoolDown, 3.0);
+        (last.step_number, last.total_s) = (2, Some(5.0));
+        assert_eq!(progress.left_s(&last), Some(2.0));
+        let wide = LineStyle {
+            width: 140,
+            ..STYLE
+        };
+        let shown = line(&now, Some(115.4), &History::default(), wide);
+        assert!(shown.contains("ETA 1m56s"), "{shown}");
     }
 
     /// Snapshots come more often than intervals end.

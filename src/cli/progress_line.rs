@@ -78,9 +78,9 @@ struct Field {
 
 /// The line, at most `style.width - 1` columns wide: a full line would make some terminals wrap.
 #[must_use]
-pub fn line(now: &Snapshot, history: &History, style: LineStyle) -> String {
+pub fn line(now: &Snapshot, left_s: Option<f64>, history: &History, style: LineStyle) -> String {
     let room = style.width.saturating_sub(1);
-    let mut fields = fields(now);
+    let mut fields = fields(now, left_s);
     if !style.unicode {
         for field in &mut fields {
             field.text = ascii(&field.text);
@@ -135,7 +135,7 @@ const fn shows_rates(phase: Phase) -> bool {
 }
 
 /// Every field, in the order they are shown; ranks differ.
-fn fields(now: &Snapshot) -> Vec<Field> {
+fn fields(now: &Snapshot, left_s: Option<f64>) -> Vec<Field> {
     let field = |rank, text| Field {
         rank,
         text,
@@ -152,6 +152,9 @@ fn fields(now: &Snapshot) -> Vec<Field> {
         text: format!("{} {}", phase(now.phase), clock(now)),
         sgr: "1",
     });
+    if let Some(left_s) = left_s {
+        fields.push(field(8, format!("ETA {}", eta(left_s))));
+    }
     if shows_rates(now.phase) {
         let missing = || show::NOT_AVAILABLE.to_owned();
         let iops = now.iops.map_or_else(missing, show::compact);
@@ -183,6 +186,19 @@ pub(super) const fn phase(phase: Phase) -> &'static str {
         Phase::Ramp => "ramp",
         Phase::Measure => "measure",
         Phase::Drain => "drain",
+        Phase::CoolDown => "cool-down",
+    }
+}
+
+/// `45s`, `3m20s`, `2h05m`.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn eta(left_s: f64) -> String {
+    // A float that is not below 0 turns into a whole number.
+    let left = left_s.max(0.0).ceil() as u64;
+    match left {
+        0..=99 => format!("{left}s"),
+        100..=5999 => format!("{}m{:02}s", left / 60, left % 60),
+        _ => format!("{}h{:02}m", left / 3600, left % 3600 / 60),
     }
 }
 
@@ -280,7 +296,7 @@ mod tests {
         second.errors_count = 1_204;
         for (title, now) in [("one step", snapshot()), ("second of many, errors", second)] {
             for width in [120, 80, 60, 40, 24] {
-                let line = line(&now, &history(), style(width));
+                let line = line(&now, None, &history(), style(width));
                 shown += &format!("{title} at {width}\n{line}|\n");
             }
         }
@@ -293,14 +309,14 @@ mod tests {
         for phase in [Phase::Setup, Phase::Ramp, Phase::Measure, Phase::Drain] {
             let mut now = snapshot();
             now.phase = phase;
-            shown += &format!("{}\n", line(&now, &history(), style(80)));
+            shown += &format!("{}\n", line(&now, None, &history(), style(80)));
             now.total_s = None;
             now.elapsed_s = 3.27;
             (now.p50_ns, now.p99_ns) = (None, None);
             (now.iops, now.bytes_per_s) = (Some(0.0), Some(0.0));
-            shown += &format!("{}\n", line(&now, &history(), style(80)));
+            shown += &format!("{}\n", line(&now, None, &history(), style(80)));
             (now.iops, now.bytes_per_s) = (None, None);
-            shown += &format!("{}\n", line(&now, &History::default(), style(80)));
+            shown += &format!("{}\n", line(&now, None, &History::default(), style(80)));
         }
         insta::assert_snapshot!("phases", shown);
     }
@@ -311,7 +327,7 @@ mod tests {
             unicode: false,
             ..style(100)
         };
-        let shown = line(&snapshot(), &history(), ascii);
+        let shown = line(&snapshot(), None, &history(), ascii);
         assert!(shown.is_ascii(), "{shown}");
         assert!(shown.contains(" 221us"), "{shown}");
         assert!(shown.ends_with("_..:-=+*#_="), "{shown}");
@@ -339,13 +355,13 @@ mod tests {
                 color: true,
                 ..style(width)
             };
-            let colored = line(&now, &history(), color);
+            let colored = line(&now, None, &history(), color);
             assert!(colored.contains("\x1b[1;31m3 errors\x1b[0m"), "{colored}");
             let codes = ["\x1b[0m", "\x1b[1m", "\x1b[36m", "\x1b[1;31m"];
             let bare = codes
                 .iter()
                 .fold(colored, |text, sgr| text.replace(sgr, ""));
-            assert_eq!(bare, line(&now, &history(), style(width)));
+            assert_eq!(bare, line(&now, None, &history(), style(width)));
         }
     }
 
@@ -370,7 +386,7 @@ mod tests {
                 bytes_per_s: rates.map(|(_, bytes)| bytes),
                 elapsed_s, total_s, p50_ns, p99_ns, in_flight_count, errors_count,
             };
-            let shown = line(&now, &history(), LineStyle { color: false, width, unicode });
+            let shown = line(&now, None, &history(), LineStyle { color: false, width, unicode });
             // Bars are one column wide; all else that is not ASCII is taken as two.
             let bars = shown.chars().filter(|c| ('▁'..='█').contains(c)).count();
             prop_assert!(columns(&shown) - bars < width, "{} columns: {shown}", columns(&shown));

@@ -2,10 +2,12 @@
 
 use super::exit::Exit;
 use super::output::{self, Output};
-use super::{RunArgs, job_from_flags, progress, quick, signals};
-use crate::config::{ConfigError, Job, Plan, describe, plan, plan_json, step_json};
-use crate::reactor::{Control, StopCause};
-use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
+use super::{RunArgs, job_from_flags, progress, quick, resume, signals, suites};
+use crate::config::{Choices, ConfigError, Job, Plan, StepPlan, describe, plan_chosen, plan_json};
+use crate::method::resume::{Folder, Keeper, NoKeeper, ResumeError, RunMark};
+use crate::method::suite::{Suite, SuiteError};
+use crate::reactor::Control;
+use crate::record::{Failure, Record, SuiteUse, Warning};
 use crate::report::Format;
 use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
 use crate::session::{
@@ -16,12 +18,16 @@ use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sys::standin::Died;
 use crate::sysfs::Sysfs;
+use crate::units::Nanos;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The longest window of a first look.
+const QUICK_WINDOW: Nanos = Nanos(500_000_000);
+
 /// Why a run did not come to a record of its own.
 #[derive(Debug, thiserror::Error)]
-enum RunError {
+pub(super) enum RunError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -40,6 +46,10 @@ enum RunError {
     Signals(#[from] std::io::Error),
     #[error("--overwrite: {0}")]
     Overwrite(#[from] UnknownSignature),
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error("--resume: {0}")]
+    Words(String),
 }
 
 impl RunError {
@@ -50,8 +60,10 @@ impl RunError {
             | Self::OutputIsDevice(_)
             | Self::OutputIsJob(_)
             | Self::OutputInUse(..)
+            | Self::Words(_)
             | Self::Overwrite(_) => ("usage", Exit::Usage),
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
+            Self::Resume(error) => ("resume", Exit::of_code(error.exit_code())),
             Self::Signals(_) => ("signals", Exit::Failed),
         };
         Failure {
@@ -66,6 +78,62 @@ impl RunError {
     }
 }
 
+impl From<SuiteError> for RunError {
+    fn from(error: SuiteError) -> Self {
+        match error {
+            SuiteError::Session(error) => Self::Session(error),
+            SuiteError::Resume(error) => Self::Resume(error),
+        }
+    }
+}
+
+fn failure_of_suite(error: &SuiteError) -> Failure {
+    let (kind, exit_code, next_step) = match error {
+        SuiteError::Session(error) => (error.kind(), error.exit_code(), error.next_step()),
+        SuiteError::Resume(error) => ("resume", error.exit_code(), String::new()),
+    };
+    Failure {
+        kind: kind.to_owned(),
+        text: error.to_string(),
+        next_step,
+        exit_code,
+    }
+}
+
+/// Says how long it will take, how much it writes, and what is not run.
+fn announce(args: &RunArgs, plan: &Plan) {
+    if args.progress == progress::Mode::None {
+        return;
+    }
+    let is_single = plan.steps.len() == 1 && plan.left_out.is_empty();
+    if !is_single || plan.steps.iter().any(StepPlan::writes) {
+        let count = plan.steps.len();
+        let steps = if count == 1 { "step" } else { "steps" };
+        output::note(&format!("{count} {steps}, {}", plan.estimate));
+    }
+    for left in &plan.left_out {
+        output::note(&format!("left out: {}: {}", left.step, left.why));
+    }
+}
+
+/// Where finished steps are kept.
+fn keeper(
+    args: &RunArgs,
+    resumed: Option<&RunMark>,
+    opened: &Opened,
+    plan: &Plan,
+) -> Result<Box<dyn Keeper>, RunError> {
+    let mark = resume::mark(args, opened, plan);
+    if let (Some(path), Some(was)) = (&args.resume, resumed) {
+        was.check(&mark, path)?;
+        return Ok(Box::new(Folder::open(path)?.0));
+    }
+    Ok(match args.folder() {
+        Some(path) => Box::new(Folder::begin(&path, &mark)?),
+        None => Box::new(NoKeeper),
+    })
+}
+
 /// Runs the verb; the exit code.
 pub fn run(args: &RunArgs) -> Exit {
     run_job(args, None)
@@ -76,21 +144,34 @@ pub fn run(args: &RunArgs) -> Exit {
 /// # Errors
 /// Why there is none.
 pub(super) fn load(args: &RunArgs) -> Result<Job, Failure> {
-    loaded(args).map_err(|error| error.failure())
+    resume::resumed(args)
+        .and_then(|(args, _)| loaded(&args))
+        .map_err(|error| error.failure())
 }
 
 fn loaded(args: &RunArgs) -> Result<Job, RunError> {
-    let file = match &args.job {
-        Some(path) => Some(Job::load(path)?),
+    let mut file = match &args.job {
+        Some(path) => Some(suites::load(args, path)?),
         None => quick::job(args)?,
     };
+    if args.quick {
+        let job = file.get_or_insert_with(Job::of_flags);
+        job.quick = Some(QUICK_WINDOW);
+    }
     Ok(job_from_flags(args, file)?)
 }
 
 /// Runs a job that [`load`] has given already, or that of the command line; the exit code.
 pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
+    match resume::resumed(args) {
+        Ok((args, resumed)) => run_all(&args, job, resumed.as_ref()),
+        Err(error) => refuse(None, args.format, &Sysfs::host(), error.failure()),
+    }
+}
+
+fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.output.as_deref()) {
+    let output = match Output::open(args.output_file()) {
         Ok(output) => output,
         Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
@@ -105,11 +186,22 @@ pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
         Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
     let mut observer = progress::on_stderr(args.progress);
-    let done = measure(args, &job, control, &sysfs, observer.as_mut());
+    let done = measure(args, (&job, resumed), control, &sysfs, observer.as_mut());
     // Progress leaves its line before anything else is said.
     drop(observer);
     match done {
-        Ok(Done::Record(record)) => hand_over(&record, output, args.format),
+        Ok(Done::Record(record)) => {
+            let kept = resume::write_all(args, &record);
+            let exit = hand_over(&record, output, args.format);
+            match kept {
+                Ok(()) => exit,
+                Err(error) => {
+                    let failure = RunError::from(error).failure();
+                    output::complain(&failure);
+                    exit.and(Exit::of_code(failure.exit_code))
+                }
+            }
+        }
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
         Err(error) => refuse(Some(output), args.format, &sysfs, error.failure()),
     }
@@ -179,7 +271,7 @@ fn judged_job(
     if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
         return Err(RunError::OutputIsDevice((*name).to_owned()));
     }
-    if let Some(path) = &args.output
+    if let Some(path) = args.output_file()
         && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
     {
         return Err(RunError::OutputInUse(
@@ -192,7 +284,7 @@ fn judged_job(
 
 fn measure(
     args: &RunArgs,
-    job: &Job,
+    (job, resumed): (&Job, Option<&RunMark>),
     control: Arc<Control>,
     sysfs: &Sysfs,
     observer: &mut dyn Observer,
@@ -206,13 +298,22 @@ fn measure(
         dry_run: args.dry_run,
     };
     let mut opened = Opened::open(&names, choice, sysfs, &mut setup)?;
-    let plan = plan(job, &opened.facts(), fresh_seed())?;
+    let choices = Choices {
+        only: args.only.clone(),
+        read_only: args.read_only,
+        lenient: args.suite.is_some(),
+        cpus_count: (!matches!(opened, Opened::Sim { .. })).then(|| allowed.cpus().len()),
+    };
+    let seed = resumed.map_or_else(fresh_seed, |run| run.seed);
+    let plan = plan_chosen(job, &opened.facts(), seed, &choices)?;
     if args.dry_run {
         return Ok(Done::Plan(Box::new(plan)));
     }
+    announce(args, &plan);
+    observer.planned(&plan.all_steps_s());
     let consent = consent(args)?;
     let permits = permits(&plan, &opened, &consent, sysfs)?;
-    let mut warnings = [plan.notes.clone(), opened.notes()].concat();
+    let mut warnings = opened.notes();
     if args.prepare {
         warnings.extend(prepare(
             &plan, &opened, &consent, sysfs, &control, observer,
@@ -235,77 +336,25 @@ fn measure(
         control,
         tool_cost_ns,
     };
-    let mut record = steps(&session, &opened, &plan, observer)?;
-    record.warnings = warnings;
-    for (step, doubts) in record.steps.iter_mut().zip(doubts) {
-        step.warnings.extend(doubts);
-    }
-    Ok(Done::Record(Box::new(record)))
-}
-
-/// Runs the steps in turn. What was measured before a failure is kept.
-fn steps(
-    session: &Session,
-    opened: &Opened,
-    plan: &Plan,
-    observer: &mut dyn Observer,
-) -> Result<Record, RunError> {
-    let mut record = Record {
-        schema_version: SCHEMA_VERSION,
-        command: output::command_line(),
-        status: Outcome::Finished,
-        error: None,
-        tool: tool(session.tool_cost_ns),
-        environment: environment(&session.sysfs, &session.clock, &session.allowed),
-        job: plan_json(plan),
-        seed: plan.seed,
-        steps: Vec::new(),
-        warnings: Vec::new(),
+    let mut keeper = keeper(args, resumed, &opened, &plan)?;
+    let suite = Suite {
+        session: &session,
+        opened: &opened,
+        plan: &plan,
+        doubts: &doubts,
+        is_lenient: args.suite.is_some(),
+        keeper: keeper.as_mut(),
     };
-    for (number, step) in (1..).zip(&plan.steps) {
-        if session.control.cause() >= StopCause::Signal {
-            record.status = Outcome::Interrupted;
-            break;
-        }
-        let json = step_json(step, &plan.devices);
-        let numbers = (number, plan.steps.len());
-        match session.run_step(opened, step, json, numbers, observer) {
-            Ok(mut done) => {
-                done.expect = crate::method::expect::judge(&done, &step.expect);
-                record.status = worse(record.status, &done);
-                let over = done.status == Outcome::Interrupted || is_final(&done);
-                record.steps.push(done);
-                if over {
-                    break;
-                }
-            }
-            Err(error) if record.steps.is_empty() => return Err(error.into()),
-            Err(error) => {
-                record.status = Outcome::Failed;
-                record.error = Some(RunError::from(error).failure());
-                break;
-            }
-        }
-    }
-    if record.steps.is_empty() {
-        return Err(SessionError::Interrupted.into());
-    }
-    Ok(record)
-}
-
-/// A device that is gone or stuck will not do better in the next step.
-fn is_final(step: &Step) -> bool {
-    step.error
-        .as_ref()
-        .is_some_and(|error| matches!(error.kind.as_str(), "gone" | "stuck"))
-}
-
-fn worse(so_far: Outcome, step: &Step) -> Outcome {
-    match (so_far, step.status) {
-        (_, Outcome::Interrupted) => Outcome::Interrupted,
-        (Outcome::Finished, other) => other,
-        (so_far, _) => so_far,
-    }
+    let failure_of = |error: &SuiteError| failure_of_suite(error);
+    let mut record = suite.run(observer, &failure_of)?;
+    record.command = output::command_line();
+    record.suite = args.suite.clone().map(|name| SuiteUse {
+        name,
+        is_quick: args.quick,
+        only: args.only.clone(),
+    });
+    record.warnings.splice(0..0, warnings);
+    Ok(Done::Record(Box::new(record)))
 }
 
 /// What the user allowed on the command line.

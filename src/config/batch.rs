@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::intent::StepIntent;
 use super::key::{BATCH_KEYS, Key};
 use super::place::{At, Given, Place, Word};
-use super::schema::Keys;
+use super::schema::{Fields, Keys};
 use crate::backend::Batch;
 use crate::workload::StreamSpec;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// [`ConfigError::Value`] that names the parts.
 pub fn batch_from_text(text: &str) -> Result<Keys, ConfigError> {
     let refuse = |why: String| ConfigError::Value {
-        place: Place::named(None, At::Flag, "batch"),
+        place: Place::named(&[], At::Flag, "batch"),
         why: format!("{why}; allowed: submit=N,complete_min=N,complete_max=N or some of them"),
     };
     let mut keys = Keys::new();
@@ -31,6 +31,31 @@ pub fn batch_from_text(text: &str) -> Result<Keys, ConfigError> {
         }
     }
     Ok(keys)
+}
+
+/// Reads `--sweep KEY=V,V,...`, as often as it is given; `None` where it is not.
+///
+/// # Errors
+/// [`ConfigError::Value`] that says how it is written.
+pub fn sweep_from_texts(texts: &[String]) -> Result<Option<Fields>, ConfigError> {
+    let mut entries = Vec::with_capacity(texts.len());
+    for text in texts {
+        let (name, values) = text
+            .split_once('=')
+            .filter(|(name, values)| !name.is_empty() && !values.is_empty())
+            .ok_or_else(|| ConfigError::Value {
+                place: Place::named(&[], At::Flag, "sweep"),
+                why: format!("`{text}` is not KEY=VALUE,VALUE,...; such as iodepth=1,4,16"),
+            })?;
+        entries.push((
+            Word::flag(name),
+            values.split(',').map(Word::flag).collect(),
+        ));
+    }
+    Ok((!entries.is_empty()).then_some(Fields {
+        at: At::Flag,
+        entries,
+    }))
 }
 
 /// Resolves `batch`. By default everything that is free is submitted, a poll waits for one, and takes

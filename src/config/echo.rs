@@ -174,6 +174,22 @@ pub fn describe(plan: &Plan) -> String {
         );
         describe_step(&mut text, step, &plan.devices);
     }
+    for left in &plan.left_out {
+        let _ = writeln!(text, "\nleft out, {}: {}", left.step, left.why);
+    }
+    if let Some(rounds) = &plan.rounds {
+        let _ = writeln!(
+            text,
+            "\nrounds: until the {} of {} is steady over {} rounds (range {} %, slope {} %), at most {}",
+            rounds.of.name(),
+            rounds.track.join(", "),
+            rounds.window_count,
+            rounds.range_pct,
+            rounds.slope_pct,
+            rounds.most_count
+        );
+    }
+    let _ = writeln!(text, "\nestimate: {}", plan.estimate);
     for note in &plan.notes {
         let _ = writeln!(text, "\nwarning: {}\n  {}", note.text, note.next_step);
     }
@@ -199,6 +215,21 @@ fn describe_step(text: &mut String, step: &StepPlan, devices: &[PlannedDevice]) 
         limits.grace,
         stamp_name(step.stamp)
     );
+    if step.cool_down.0 > 0 {
+        let _ = writeln!(text, "  nothing is sent for {} after it", step.cool_down);
+    }
+    if let Some(steady) = &step.steady {
+        let limit = &steady.limit;
+        let _ = writeln!(
+            text,
+            "  ends early once the {} of {} s of {} is below {}{}",
+            if limit.is_slope { "slope" } else { "deviation" },
+            steady.window_count,
+            limit.of.name(),
+            limit.value,
+            if limit.is_pct { " %" } else { "" }
+        );
+    }
     if !step.expect.is_empty() {
         let all: Vec<&str> = step.expect.iter().map(|one| one.text.as_str()).collect();
         let _ = writeln!(text, "  expects {}", all.join(", "));

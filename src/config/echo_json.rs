@@ -1,7 +1,9 @@
 //! The plan as JSON, for records and `--dry-run --format json`.
 
 use super::echo::{bytes_of, data_text, distribution_text, rw_name, stamp_name};
+use super::estimate::Estimate;
 use super::plan::{Plan, PlannedDevice, StepPlan};
+use super::rounds::{Rounds, SteadySeconds};
 use crate::units::BlockSize;
 use crate::workload::{Access, Arrival, OpMix, StreamSpec};
 use serde_json::{Value, json};
@@ -19,6 +21,43 @@ pub fn plan_json(plan: &Plan) -> Value {
         "seed": plan.seed,
         "devices": plan.devices.iter().map(device_json).collect::<Vec<_>>(),
         "steps": steps,
+        "left_out": plan.left_out.iter().map(|left| json!({ "step": left.step, "why": left.why })).collect::<Vec<_>>(),
+        "rounds": plan.rounds.as_ref().map(rounds_json),
+        "estimate": estimate_json(&plan.estimate),
+    })
+}
+
+fn rounds_json(rounds: &Rounds) -> Value {
+    json!({
+        "of": rounds.of.name(),
+        "track": rounds.track,
+        "window_count": rounds.window_count,
+        "range_pct": rounds.range_pct,
+        "slope_pct": rounds.slope_pct,
+        "most_count": rounds.most_count,
+    })
+}
+
+fn estimate_json(estimate: &Estimate) -> Value {
+    json!({
+        "least_s": estimate.least_s,
+        "most_s": estimate.most_s,
+        "least_written_bytes": estimate.least_written_bytes,
+        "most_written_bytes": estimate.most_written_bytes,
+        "is_exact": estimate.is_exact,
+        "assumed_bytes_per_s": estimate.pace.bytes_per_s,
+        "assumed_random_iops": estimate.pace.random_iops,
+    })
+}
+
+fn steady_json(steady: &SteadySeconds) -> Value {
+    json!({
+        "of": steady.limit.of.name(),
+        "is_slope": steady.limit.is_slope,
+        "limit": steady.limit.value,
+        "is_pct": steady.limit.is_pct,
+        "window_s": steady.window_count,
+        "skip_s": steady.skip_count,
     })
 }
 
@@ -59,6 +98,8 @@ pub fn step_json(step: &StepPlan, devices: &[PlannedDevice]) -> Value {
         "grace_ns": step.limits.grace.0,
         "max_errors_count": step.limits.max_errors,
         "stamp": stamp_name(step.stamp),
+        "cool_down_ns": step.cool_down.0,
+        "steadystate": step.steady.as_ref().map(steady_json),
         "expect": step.expect.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(),
         "streams": streams,
     })

@@ -72,6 +72,12 @@ pub enum ConfigError {
         /// What is wrong and what is needed.
         why: String,
     },
+    /// Nothing is left to run, or a step that is asked for is not there.
+    #[error("{what}")]
+    NoStep {
+        /// What, and why.
+        what: String,
+    },
     /// No device was named.
     #[error("no device is named; give --device or a `device:` key")]
     NoDevice,
@@ -91,7 +97,7 @@ impl ConfigError {
             | Self::Conflict { place, .. }
             | Self::NoEffect { place, .. }
             | Self::Unfit { place, .. } => Some(place),
-            Self::Read { .. } | Self::Device { .. } | Self::NoDevice => None,
+            Self::Read { .. } | Self::Device { .. } | Self::NoStep { .. } | Self::NoDevice => None,
         }
     }
 }

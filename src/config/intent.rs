@@ -1,7 +1,8 @@
 //! A job with every text read and every default filled in, before any device is known.
 
 use super::place::Given;
-use super::plan::StampChoice;
+use super::plan::{Origin, StampChoice};
+use super::rounds::{Derive, Rounds, SteadySeconds};
 use super::value::{ByteShare, Rw};
 use crate::units::{Bytes, Nanos, SizeSpec};
 use crate::workload::{Access, DataPattern, OpMix};
@@ -13,12 +14,19 @@ pub(super) struct JobIntent {
     /// `randseed` of the flags or the defaults.
     pub(super) seed: Option<u64>,
     pub(super) steps: Vec<StepIntent>,
+    pub(super) rounds: Option<Rounds>,
+    pub(super) derive: Vec<Derive>,
 }
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StepIntent {
     pub(super) name: String,
+    pub(super) origin: Origin,
+    /// Run only where the step of this name was left out.
+    pub(super) instead_of: Option<String>,
+    pub(super) cool_down: Nanos,
+    pub(super) steady: Option<SteadySeconds>,
     pub(super) streams: Vec<StreamIntent>,
     /// Streams given as a count: sequential ones share the region out among them.
     pub(super) striped: bool,

@@ -32,6 +32,10 @@ pub enum Key {
     Stamp,
     Grace,
     MaxErrors,
+    CoolDown,
+    Steadystate,
+    SteadystateDuration,
+    SteadystateRampTime,
     Expect,
 }
 
@@ -44,14 +48,31 @@ pub enum Level {
     Step,
     /// An entry of `streams:`
     Stream,
+    /// `precondition:`
+    Precondition,
 }
 
 /// Keys of the job itself. `defaults` and `steps` give it structure; the others are also flags.
-pub const JOB_KEYS: &[&str] = &["name", "device", "backend", "defaults", "steps"];
+pub const JOB_KEYS: &[&str] = &[
+    "name",
+    "about",
+    "notes",
+    "include",
+    "device",
+    "backend",
+    "precondition",
+    "defaults",
+    "steps",
+    "steady",
+    "derive",
+];
 
-/// Keys of a step. All but `name` may stand in `defaults`.
+/// Keys of a step. All but `name` and `instead_of` may stand in `defaults`.
 pub const STEP_KEYS: &[&str] = &[
     "name",
+    "instead_of",
+    "sweep",
+    "repeat",
     "rw",
     "bs",
     "bssplit",
@@ -79,8 +100,24 @@ pub const STEP_KEYS: &[&str] = &[
     "stamp",
     "grace",
     "max_errors",
+    "cool_down",
+    "steadystate",
+    "steadystate_duration",
+    "steadystate_ramp_time",
     "expect",
 ];
+
+/// Keys of `precondition`.
+pub const PRECONDITION_KEYS: &[&str] = &[
+    "passes", "rw", "bs", "iodepth", "offset", "size", "io_size", "data", "streams", "reactors",
+    "cpus",
+];
+
+/// Keys of `steady`.
+pub const STEADY_KEYS: &[&str] = &["of", "track", "window", "range", "slope", "rounds"];
+
+/// Keys of an entry of `derive`.
+pub const DERIVE_KEYS: &[&str] = &["name", "as", "of", "from", "by"];
 
 /// Keys of an entry of `streams`.
 pub const STREAM_KEYS: &[&str] = &[
@@ -111,17 +148,18 @@ impl Level {
     #[must_use]
     pub fn names(self) -> &'static [&'static str] {
         match self {
-            // `name` is the first.
-            Self::Defaults => &STEP_KEYS[1..],
+            // `name` and `instead_of` are the first.
+            Self::Defaults => &STEP_KEYS[2..],
             Self::Step => STEP_KEYS,
             Self::Stream => STREAM_KEYS,
+            Self::Precondition => PRECONDITION_KEYS,
         }
     }
 }
 
 impl Key {
     /// Every key.
-    pub const ALL: [Key; 29] = [
+    pub const ALL: [Key; 33] = [
         Key::Rw,
         Key::Bs,
         Key::Bssplit,
@@ -150,6 +188,10 @@ impl Key {
         Key::Stamp,
         Key::Grace,
         Key::MaxErrors,
+        Key::CoolDown,
+        Key::Steadystate,
+        Key::SteadystateDuration,
+        Key::SteadystateRampTime,
         Key::Expect,
     ];
 
@@ -185,6 +227,10 @@ impl Key {
             Key::Stamp => "stamp",
             Key::Grace => "grace",
             Key::MaxErrors => "max_errors",
+            Key::CoolDown => "cool_down",
+            Key::Steadystate => "steadystate",
+            Key::SteadystateDuration => "steadystate_duration",
+            Key::SteadystateRampTime => "steadystate_ramp_time",
             Key::Expect => "expect",
         }
     }
@@ -217,11 +263,16 @@ mod tests {
                     .map_or(key.name(), |(head, _)| head)
             })
             .collect();
-        from_keys.extend(["name", "streams"]);
+        from_keys.extend(["name", "streams", "instead_of", "sweep", "repeat"]);
         assert_eq!(from_keys, STEP_KEYS.iter().copied().collect());
         assert!(STREAM_KEYS.iter().all(|name| STEP_KEYS.contains(name)));
         assert!(!Level::Defaults.names().contains(&"name"));
-        assert_eq!(Level::Defaults.names().len(), STEP_KEYS.len() - 1);
+        assert_eq!(Level::Defaults.names().len(), STEP_KEYS.len() - 2);
+        assert!(
+            PRECONDITION_KEYS
+                .iter()
+                .all(|name| STEP_KEYS.contains(name))
+        );
         for part in BATCH_KEYS {
             assert!(Key::of_batch(part).is_some());
         }

@@ -30,11 +30,11 @@ impl Ledger {
     }
 
     /// Refuses the first value that nothing used.
-    pub(super) fn settle(&self, file: Option<&str>) -> Result<(), ConfigError> {
+    pub(super) fn settle(&self, files: &[String]) -> Result<(), ConfigError> {
         for ((at, key), why) in self.entries.borrow().iter() {
             if let Some(why) = why {
                 return Err(ConfigError::NoEffect {
-                    place: Place::of(file, *at, *key),
+                    place: Place::of(files, *at, *key),
                     why: why.clone(),
                 });
             }
@@ -46,7 +46,7 @@ impl Ledger {
 /// The layers that a step or a stream looks its values up in, the strongest first.
 #[derive(Debug, Clone)]
 pub(super) struct Lookup<'a> {
-    pub(super) file: Option<&'a str>,
+    pub(super) files: &'a [String],
     pub(super) layers: Vec<&'a Keys>,
     pub(super) ledger: &'a Ledger,
 }
@@ -81,7 +81,7 @@ impl<'a> Lookup<'a> {
         let Some((layer, word)) = self.take(key) else {
             return Ok(None);
         };
-        let place = Place::of(self.file, word.at, key);
+        let place = Place::of(self.files, word.at, key);
         match parse(&word.text) {
             Ok(value) => Ok(Some((layer, Given { value, place }))),
             Err(why) => Err(ConfigError::Value { place, why }),
@@ -112,7 +112,7 @@ impl<'a> Lookup<'a> {
 
     /// The place of a key that nobody gave.
     pub(super) fn default_place(&self, key: Key) -> Place {
-        Place::of(self.file, At::Default, key)
+        Place::of(self.files, At::Default, key)
     }
 
     /// A value nobody gave.

@@ -6,8 +6,10 @@ use std::fmt;
 /// Where a text was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
-    /// In the job file; both count from 1.
+    /// In a job file; line and column count from 1.
     File {
+        /// Which file: an index into [`super::Job::files`].
+        file_index: u16,
         /// Line.
         line: u32,
         /// Column in characters.
@@ -15,6 +17,8 @@ pub enum At {
     },
     /// On the command line.
     Flag,
+    /// On the command line, in a `--set`.
+    Set,
     /// Nowhere: it is a default.
     Default,
 }
@@ -53,14 +57,18 @@ pub struct Place {
 
 impl Place {
     /// The place of a known key.
-    pub(super) fn of(file: Option<&str>, at: At, key: Key) -> Self {
-        Self::named(file, at, key.name())
+    pub(super) fn of(files: &[String], at: At, key: Key) -> Self {
+        Self::named(files, at, key.name())
     }
 
-    /// The place of a key by name.
-    pub(super) fn named(file: Option<&str>, at: At, key: &str) -> Self {
+    /// The place of a key by name; `files` are those of the job.
+    pub(super) fn named(files: &[String], at: At, key: &str) -> Self {
+        let index = match at {
+            At::File { file_index, .. } => usize::from(file_index),
+            At::Flag | At::Set | At::Default => 0,
+        };
         Self {
-            file: file.map(str::to_owned),
+            file: files.get(index).cloned(),
             at,
             key: key.to_owned(),
         }
@@ -71,7 +79,7 @@ impl Place {
     pub const fn line(&self) -> Option<u32> {
         match self.at {
             At::File { line, .. } => Some(line),
-            At::Flag | At::Default => None,
+            At::Flag | At::Set | At::Default => None,
         }
     }
 
@@ -79,7 +87,7 @@ impl Place {
     pub(super) fn column_note(&self) -> String {
         match self.at {
             At::File { column, .. } => format!(" (column {column})"),
-            At::Flag | At::Default => String::new(),
+            At::Flag | At::Set | At::Default => String::new(),
         }
     }
 }
@@ -95,6 +103,7 @@ impl fmt::Display for Place {
                 write!(f, ": {}", self.key)
             }
             At::Flag => write!(f, "--{}", self.key),
+            At::Set => write!(f, "--set {}", self.key),
             At::Default => f.write_str(&self.key),
         }
     }

@@ -1,12 +1,14 @@
 //! From intents and the facts of devices to the plan.
 
 use super::batch::batch_of;
+use super::choose::{choose, tracked};
 use super::echo::summary;
 use super::error::ConfigError;
+use super::estimate::{Pace, estimate};
 use super::fit::{Fitted, add_note, fit};
-use super::intent::{JobIntent, StepIntent, StreamIntent, Total};
+use super::intent::{StepIntent, StreamIntent, Total};
 use super::place::{At, Given, Place};
-use super::plan::{Limits, Plan, PlannedDevice, StepPlan};
+use super::plan::{Choices, Limits, Plan, PlannedDevice, StepPlan};
 use super::resolve::resolve;
 use super::schema::Job;
 use super::share;
@@ -23,6 +25,19 @@ use std::collections::BTreeSet;
 /// # Errors
 /// A [`ConfigError`] that names file, line and key, or the flag, or the device, and what is allowed.
 pub fn plan(job: &Job, facts: &[DeviceFacts], seed_if_none: u64) -> Result<Plan, ConfigError> {
+    plan_chosen(job, facts, seed_if_none, &Choices::default())
+}
+
+/// As [`plan`], with a word on which steps are left out.
+///
+/// # Errors
+/// See [`plan`]; where no step is left, why the first one was left out.
+pub fn plan_chosen(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed_if_none: u64,
+    choices: &Choices,
+) -> Result<Plan, ConfigError> {
     let intent = resolve(job)?;
     if facts.is_empty() {
         return Err(ConfigError::NoDevice);
@@ -31,29 +46,46 @@ pub fn plan(job: &Job, facts: &[DeviceFacts], seed_if_none: u64) -> Result<Plan,
         .iter()
         .map(Target::of)
         .collect::<Result<Vec<_>, _>>()?;
-    plan_intent(intent, &targets, seed_if_none)
-}
-
-fn plan_intent(
-    intent: JobIntent,
-    targets: &[Target<'_>],
-    seed_if_none: u64,
-) -> Result<Plan, ConfigError> {
     let seed = intent.seed.unwrap_or(seed_if_none);
-    let mut notes = Vec::new();
-    let mut steps = Vec::with_capacity(intent.steps.len());
-    for (index, step) in (0_u32..).zip(&intent.steps) {
-        // With a seed of its own a step does not depend on its place: two steps can repeat each other.
-        let seed = step.seed.map_or((seed, index), |own| (own, 0));
-        steps.push(plan_step(step, targets, seed, &mut notes)?);
+    let mut chosen = choose(&intent, &targets, seed, choices)?;
+    let rounds = tracked(intent.rounds.as_ref(), &mut chosen);
+    chosen.notes.extend(job.notes.iter().map(|word| Warning {
+        kind: "method".to_owned(),
+        text: word.text.clone(),
+        next_step: String::new(),
+    }));
+    if job.quick.is_some() {
+        chosen.notes.push(quick_note(job));
     }
+    let devices: Vec<PlannedDevice> = targets.iter().map(planned_device).collect();
+    let estimate = estimate(&chosen.steps, rounds.as_ref(), &devices, Pace::of(facts));
     Ok(Plan {
         name: intent.name,
         seed,
-        devices: targets.iter().map(planned_device).collect(),
-        steps,
-        notes,
+        devices,
+        steps: chosen.steps,
+        notes: chosen.notes,
+        about: job.about.as_ref().map(|word| word.text.clone()),
+        left_out: chosen.left_out,
+        rounds,
+        derive: intent.derive,
+        estimate,
     })
+}
+
+/// A first look is no measurement.
+fn quick_note(job: &Job) -> Warning {
+    let window = job.quick.unwrap_or_default();
+    let skipped = if job.precondition.is_some() {
+        ", and nothing was preconditioned"
+    } else {
+        ""
+    };
+    Warning {
+        kind: "quick".to_owned(),
+        text: format!("a first look: no window is longer than {window}{skipped}"),
+        next_step: "leave --quick out to measure".to_owned(),
+    }
 }
 
 fn planned_device(target: &Target<'_>) -> PlannedDevice {
@@ -64,7 +96,7 @@ fn planned_device(target: &Target<'_>) -> PlannedDevice {
     }
 }
 
-fn plan_step(
+pub(super) fn plan_step(
     step: &StepIntent,
     targets: &[Target<'_>],
     (seed, step_index): (u64, u32),
@@ -84,6 +116,7 @@ fn plan_step(
     let batch = batch_of(step, &streams, &reactor_of)?;
     let mut plan = StepPlan {
         name: step.name.clone(),
+        origin: step.origin.clone(),
         summary: String::new(),
         streams,
         reactor_of,
@@ -97,6 +130,8 @@ fn plan_step(
             max_errors: step.max_errors,
         },
         stamp: step.stamp,
+        cool_down: step.cool_down,
+        steady: step.steady,
         expect: step.expect.clone(),
         in_flight_count,
     };

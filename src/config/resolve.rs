@@ -2,12 +2,15 @@
 //! effect refused. Needs no device, so that a bad job is refused before any device is opened.
 
 use super::error::ConfigError;
+use super::expand::{Expanded, expand};
 use super::intent::{JobIntent, StepIntent, StreamIntent};
+use super::judge;
 use super::key::Key;
 use super::lookup::{Ledger, Lookup};
 use super::place::{At, Given, Place};
 use super::plan::StampChoice;
 use super::resolve_stream::stream;
+use super::rounds::SteadySeconds;
 use super::schema::{Job, Keys, Step, Streams};
 use super::value::{self, Rw};
 use crate::units::Nanos;
@@ -36,23 +39,33 @@ impl Job {
 pub(super) fn resolve(job: &Job) -> Result<JobIntent, ConfigError> {
     job.check_words()?;
     let ledger = Ledger::default();
-    let file = job.file.as_deref();
-    let names = step_names(job)?;
-    let mut steps = Vec::with_capacity(job.steps.len());
-    for (step, name) in job.steps.iter().zip(names) {
+    let files = &job.files;
+    let expanded = expand(job, step_names(job)?)?;
+    let mut steps = Vec::with_capacity(expanded.len());
+    for one in &expanded {
+        let layers = if one.origin.is_precondition {
+            vec![&one.step.keys]
+        } else {
+            vec![&job.flags.keys, &one.step.keys, &job.defaults.keys]
+        };
         let lookup = Lookup {
-            file,
-            layers: vec![&job.flags.keys, &step.keys, &job.defaults.keys],
+            files,
+            layers,
             ledger: &ledger,
         };
-        steps.push(resolve_step(job, step, name, &lookup)?);
+        steps.push(resolve_step(job, one, &lookup)?);
     }
+    known_alternatives(job, &steps)?;
+    let rounds = judge::rounds(job, &expanded)?;
+    let derive = judge::derive(job, &expanded)?;
     let seed = job_seed(job, &ledger)?;
-    ledger.settle(file)?;
+    ledger.settle(files)?;
     Ok(JobIntent {
         name: job_name(job),
         seed,
         steps,
+        rounds,
+        derive,
     })
 }
 
@@ -62,8 +75,8 @@ fn job_name(job: &Job) -> String {
         return word.text.clone();
     }
     let stem = job
-        .file
-        .as_deref()
+        .files
+        .first()
         .and_then(|file| std::path::Path::new(file).file_stem());
     stem.map_or_else(
         || "run".to_owned(),
@@ -74,7 +87,7 @@ fn job_name(job: &Job) -> String {
 /// `randseed` above the steps: each step derives its own from it.
 fn job_seed(job: &Job, ledger: &Ledger) -> Result<Option<u64>, ConfigError> {
     let lookup = Lookup {
-        file: job.file.as_deref(),
+        files: &job.files,
         layers: vec![&job.flags.keys, &job.defaults.keys],
         ledger,
     };
@@ -95,7 +108,7 @@ fn step_names(job: &Job) -> Result<Vec<String>, ConfigError> {
             continue;
         };
         return Err(ConfigError::Value {
-            place: Place::named(job.file.as_deref(), word.at, "name"),
+            place: Place::named(&job.files, word.at, "name"),
             why,
         });
     }
@@ -140,20 +153,34 @@ fn pick_streams<'a>(job: &'a Job, step: &'a Step) -> Option<&'a Streams> {
         .or(job.defaults.streams.as_ref())
 }
 
-fn resolve_step(
-    job: &Job,
-    step: &Step,
-    name: String,
-    lookup: &Lookup<'_>,
-) -> Result<StepIntent, ConfigError> {
+fn resolve_step(job: &Job, one: &Expanded, lookup: &Lookup<'_>) -> Result<StepIntent, ConfigError> {
+    let step = &one.step;
     let (reactors, cpus) = reactors(lookup)?;
-    let (streams, striped, streams_place) =
-        resolve_streams(pick_streams(job, step), &reactors, lookup)?;
-    let (runtime, ramp) = times(&streams, lookup)?;
+    let streams = if one.origin.is_precondition {
+        step.streams.as_ref()
+    } else {
+        pick_streams(job, step)
+    };
+    let (streams, striped, streams_place) = resolve_streams(streams, &reactors, lookup)?;
+    if one.origin.is_precondition {
+        only_writes(&streams)?;
+    }
+    let (mut runtime, mut ramp) = times(&streams, lookup)?;
+    let cool_down = lookup.read(Key::CoolDown, value::time)?;
+    let mut cool_down = cool_down.map_or(Nanos(0), |given| given.value);
+    if let Some(quick) = job.quick {
+        runtime = Some(runtime.map_or(quick, |time| time.min(quick)));
+        ramp = ramp.min(Nanos(quick.0 / 10));
+        cool_down = Nanos(0);
+    }
     let stamp = lookup.read(Key::Stamp, value::stamp)?;
     let grace = lookup.read(Key::Grace, value::some_time)?;
     Ok(StepIntent {
-        name,
+        name: one.name.clone(),
+        origin: one.origin.clone(),
+        instead_of: step.instead_of.as_ref().map(|word| word.text.clone()),
+        cool_down,
+        steady: steady_seconds(lookup)?,
         streams,
         striped,
         streams_place,
@@ -174,6 +201,59 @@ fn resolve_step(
             .map_or_else(Vec::new, |given| given.value),
         seed: own_seed(job, step, lookup)?,
     })
+}
+
+/// What `instead_of` names are steps, as written, and not the step itself.
+fn known_alternatives(job: &Job, steps: &[StepIntent]) -> Result<(), ConfigError> {
+    for step in &job.steps {
+        let Some(word) = &step.instead_of else {
+            continue;
+        };
+        let own = step.name.as_ref().map(|name| name.text.as_str());
+        let is_known = steps.iter().any(|other| other.origin.step == word.text);
+        if !is_known || own == Some(word.text.as_str()) {
+            return Err(ConfigError::Value {
+                place: Place::named(&job.files, word.at, "instead_of"),
+                why: format!("there is no other step `{}`", word.text),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn only_writes(streams: &[StreamIntent]) -> Result<(), ConfigError> {
+    let reads = |stream: &&StreamIntent| stream.rw.value.is_mixed() || !stream.rw.value.writes();
+    match streams.iter().find(reads) {
+        None => Ok(()),
+        Some(stream) => Err(ConfigError::Value {
+            place: stream.rw.place.clone(),
+            why: "preconditioning writes; allowed: write, randwrite".to_owned(),
+        }),
+    }
+}
+
+/// fio's `steadystate` of one step.
+fn steady_seconds(lookup: &Lookup<'_>) -> Result<Option<SteadySeconds>, ConfigError> {
+    let keys = [Key::SteadystateDuration, Key::SteadystateRampTime];
+    let Some(limit) = lookup.read(Key::Steadystate, value::steadystate)? else {
+        lookup.ignore(&keys, "it belongs to `steadystate`, which is not given");
+        return Ok(None);
+    };
+    let Some(window) = lookup.read(Key::SteadystateDuration, value::whole_seconds)? else {
+        return Err(ConfigError::Conflict {
+            place: limit.place,
+            why: "it needs `steadystate_duration`, the length of its window, such as 30s"
+                .to_owned(),
+        });
+    };
+    let skip = lookup.read(Key::SteadystateRampTime, value::time)?;
+    let second_ns = Nanos::from_s(1).0;
+    let count = |time: Nanos| usize::try_from(time.0.div_ceil(second_ns)).unwrap_or(usize::MAX);
+    Ok(Some(SteadySeconds {
+        limit: limit.value,
+        window_count: count(window.value),
+        skip_count: skip.map_or(0, |given| count(given.value)),
+    }))
 }
 
 /// A step's own `randseed`; a flag overrides it.
@@ -219,7 +299,7 @@ fn resolve_streams(
     reactors: &Given<u32>,
     lookup: &Lookup<'_>,
 ) -> Result<StreamsOfStep, ConfigError> {
-    let place = |at: At| Place::named(lookup.file, at, "streams");
+    let place = |at: At| Place::named(lookup.files, at, "streams");
     match choice {
         Some(Streams::List { at, streams }) => {
             let mut list = Vec::with_capacity(streams.len());

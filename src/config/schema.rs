@@ -4,6 +4,7 @@ use super::error::ConfigError;
 use super::key::{JOB_KEYS, Key};
 use super::place::{At, Place, Word};
 use super::value;
+use crate::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The single-valued keys of one mapping.
@@ -12,10 +13,14 @@ pub type Keys = BTreeMap<Key, Word>;
 /// A job as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Job {
-    /// The job file as errors name it; absent for a job made of flags alone.
-    pub file: Option<String>,
+    /// The job file as errors name it, then what it includes; empty for a job made of flags alone.
+    pub files: Vec<String>,
     /// `name`
     pub name: Option<Word>,
+    /// `about`: what the job measures, in a line.
+    pub about: Option<Word>,
+    /// `notes`: what a reader of the result has to know of the method.
+    pub notes: Vec<Word>,
     /// `device`, one or several.
     pub devices: Vec<Word>,
     /// `backend`
@@ -26,6 +31,23 @@ pub struct Job {
     pub steps: Vec<Step>,
     /// Flags of the command line: they override every step and every stream.
     pub flags: Step,
+    /// `precondition`: what is written before the first step, by its own keys alone.
+    pub precondition: Option<Step>,
+    /// `steady`: the steps are one round, and rounds go on until they are steady.
+    pub steady: Option<Fields>,
+    /// `derive`: figures of the whole.
+    pub derive: Vec<Fields>,
+    /// A first look: no window longer than this, one round, no preconditioning, no cooling down.
+    pub quick: Option<Nanos>,
+}
+
+/// A mapping whose entries have one value or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fields {
+    /// Where it begins.
+    pub at: At,
+    /// Names in order, each with its values.
+    pub entries: Vec<(Word, Vec<Word>)>,
 }
 
 /// One entry of `steps`, and also `defaults` and the flags.
@@ -37,6 +59,12 @@ pub struct Step {
     pub keys: Keys,
     /// `streams`
     pub streams: Option<Streams>,
+    /// `sweep`: keys with several values each; the step is run for every combination.
+    pub sweep: Option<Fields>,
+    /// `repeat`: how often the step, with all of its sweep, is run.
+    pub repeat: Option<Word>,
+    /// `instead_of`: run only where the step of this name was left out.
+    pub instead_of: Option<Word>,
 }
 
 /// `streams`: how many alike, or one mapping for each.
@@ -145,7 +173,7 @@ impl Job {
     fn refuse(&self, word: &Word, key: &str, why: String) -> ConfigError {
         debug_assert!(JOB_KEYS.contains(&key), "a key of the job itself");
         ConfigError::Value {
-            place: Place::named(self.file.as_deref(), word.at, key),
+            place: Place::named(&self.files, word.at, key),
             why,
         }
     }
@@ -156,7 +184,10 @@ impl Job {
     /// # Errors
     /// [`ConfigError::Value`], the first in order of keys.
     pub(super) fn check_words(&self) -> Result<(), ConfigError> {
-        let lists = [&self.defaults, &self.flags].into_iter().chain(&self.steps);
+        let lists = [&self.defaults, &self.flags]
+            .into_iter()
+            .chain(&self.steps)
+            .chain(&self.precondition);
         for step in lists {
             self.check_keys(&step.keys)?;
             if let Some(Streams::List { streams, .. }) = &step.streams {
@@ -168,8 +199,8 @@ impl Job {
         Ok(())
     }
 
-    fn check_keys(&self, keys: &Keys) -> Result<(), ConfigError> {
-        let file = self.file.as_deref();
+    pub(super) fn check_keys(&self, keys: &Keys) -> Result<(), ConfigError> {
+        let files = &self.files;
         if let (Some(bs), Some(bssplit)) = (keys.get(&Key::Bs), keys.get(&Key::Bssplit)) {
             let (later, key) = if bs.at > bssplit.at {
                 (bs, Key::Bs)
@@ -177,13 +208,13 @@ impl Job {
                 (bssplit, Key::Bssplit)
             };
             return Err(ConfigError::Conflict {
-                place: Place::of(file, later.at, key),
+                place: Place::of(files, later.at, key),
                 why: "`bs` and `bssplit` exclude each other; keep one of them".to_owned(),
             });
         }
         for (key, word) in keys {
             value::check(*key, &word.text).map_err(|why| ConfigError::Value {
-                place: Place::of(file, word.at, *key),
+                place: Place::of(files, word.at, *key),
                 why,
             })?;
         }

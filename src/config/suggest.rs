@@ -53,7 +53,7 @@ mod tests {
     fn near_names_are_offered_and_far_ones_are_not() {
         assert_eq!(nearest("iodpth", STEP_KEYS), Some("iodepth"));
         assert_eq!(nearest("ramp-time", STEP_KEYS), Some("ramp_time"));
-        assert_eq!(nearest("sweep", STEP_KEYS), None);
+        assert_eq!(nearest("histogram", STEP_KEYS), None);
         assert_eq!(nearest("xx", STEP_KEYS), None);
     }
 

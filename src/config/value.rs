@@ -2,6 +2,7 @@
 
 use super::key::Key;
 use super::plan::StampChoice;
+use super::rounds::{SteadyLimit, StepFigure};
 use super::schema::BackendChoice;
 use crate::units::{Bytes, CpuList, Nanos, SizeSpec, parse_block_size, parse_duration, parse_size};
 use crate::workload::{DataPattern, Distribution, Zone};
@@ -100,7 +101,9 @@ pub(super) fn check(key: Key, text: &str) -> Result<(), Why> {
         Key::Reactors => reactors(text).map(drop),
         Key::Cpus => cpus(text).map(drop),
         Key::Runtime | Key::Grace => some_time(text).map(drop),
-        Key::RampTime => time(text).map(drop),
+        Key::RampTime | Key::CoolDown | Key::SteadystateRampTime => time(text).map(drop),
+        Key::Steadystate => steadystate(text).map(drop),
+        Key::SteadystateDuration => whole_seconds(text).map(drop),
         Key::Randseed => seed(text).map(drop),
         Key::Stamp => stamp(text).map(drop),
         Key::Expect => super::expect::parse(text).map(drop),
@@ -115,7 +118,7 @@ fn present(text: &str, allowed: &str) -> Result<(), Why> {
 }
 
 /// One of a few names.
-fn one_of<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, Why> {
+pub(super) fn one_of<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, Why> {
     let list = names
         .iter()
         .map(|(name, _)| *name)
@@ -242,6 +245,11 @@ pub(super) fn streams(text: &str) -> Result<u32, Why> {
     small(text, 4096)
 }
 
+/// `repeat`.
+pub(super) fn repeat(text: &str) -> Result<u32, Why> {
+    small(text, 1000)
+}
+
 pub(super) fn seed(text: &str) -> Result<u64, Why> {
     whole(text, 0, u64::MAX)
 }
@@ -266,6 +274,49 @@ pub(super) fn some_time(text: &str) -> Result<Nanos, Why> {
         )),
         time => Ok(time),
     }
+}
+
+/// A time of whole seconds, at least two: the series has a sample a second.
+pub(super) fn whole_seconds(text: &str) -> Result<Nanos, Why> {
+    let least = Nanos::from_s(2);
+    let time = time(text)?;
+    if time < least || time.0 % Nanos::from_s(1).0 != 0 {
+        return Err(format!(
+            "`{text}` is not a window of whole seconds, 2s at least: there is one sample a second"
+        ));
+    }
+    Ok(time)
+}
+
+/// `steadystate`: fio's `iops:2%`, `iops_slope:0.3%`, `bw:…`, `bw_slope:…`; without `%` the limit is in
+/// IOPS, or bytes a second.
+pub(super) fn steadystate(text: &str) -> Result<SteadyLimit, Why> {
+    const ALLOWED: &str = "iops:2%, iops_slope:0.3%, bw:2%, bw_slope:0.3%, or a limit without % in IOPS or bytes a second";
+    present(text, ALLOWED)?;
+    let refuse = || format!("`{text}` is not a criterion; allowed: {ALLOWED}");
+    let (kind, limit) = text.split_once(':').ok_or_else(refuse)?;
+    let (of, is_slope) = match kind {
+        "iops" => (StepFigure::Iops, false),
+        "iops_slope" => (StepFigure::Iops, true),
+        "bw" => (StepFigure::BytesPerS, false),
+        "bw_slope" => (StepFigure::BytesPerS, true),
+        _ => return Err(refuse()),
+    };
+    let digits = limit.strip_suffix('%');
+    let value = number(digits.unwrap_or(limit))
+        .filter(|value| *value > 0.0)
+        .ok_or_else(refuse)?;
+    Ok(SteadyLimit {
+        of,
+        is_slope,
+        value,
+        is_pct: digits.is_some(),
+    })
+}
+
+/// What a figure is taken of.
+pub(super) fn figure(text: &str) -> Result<StepFigure, Why> {
+    one_of(text, &StepFigure::ALL.map(|figure| (figure.name(), figure)))
 }
 
 /// A number as people write it: digits, perhaps a point. (`f64` alone would also take `inf` and `1e9`.)

@@ -2,7 +2,13 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod derive;
 pub mod expect;
 pub mod lanes;
 pub mod load;
 pub mod peak;
+pub mod resume;
+pub mod steady;
+mod steady_watch;
+pub mod suite;
+pub mod suites;

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub enum StopCause {
     /// Nobody asked.
     None = 0,
+    /// The step has come to the steady state it was to run until.
+    Steady = 1,
     /// So many I/Os failed that the job's limit was met.
-    ErrorLimit = 1,
+    ErrorLimit = 2,
     /// SIGINT, SIGTERM or SIGHUP.
-    Signal = 2,
+    Signal = 3,
     /// The device is gone, or a reactor failed.
-    Gone = 3,
+    Gone = 4,
     /// A second signal: do not even wait for what is in flight.
-    Abort = 4,
+    Abort = 5,
 }
 
 /// Shared by everything that runs a step. All accesses are relaxed: the words are independent hints, and
@@ -39,9 +41,10 @@ impl Control {
     pub fn cause(&self) -> StopCause {
         match self.cause.load(Ordering::Relaxed) {
             0 => StopCause::None,
-            1 => StopCause::ErrorLimit,
-            2 => StopCause::Signal,
-            3 => StopCause::Gone,
+            1 => StopCause::Steady,
+            2 => StopCause::ErrorLimit,
+            3 => StopCause::Signal,
+            4 => StopCause::Gone,
             _ => StopCause::Abort,
         }
     }

@@ -1,6 +1,7 @@
 //! A comparison: what two sides (or several saved records) came to, and how far apart they are.
 
 use super::{Environment, Failure, Outcome, Step, Tool, Warning};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What [`Comparison::kind`] holds: it tells a comparison from the record of a run.
@@ -8,7 +9,7 @@ pub const COMPARISON_KIND: &str = "comparison";
 
 /// The result of one `lanemark compare`. The first side is the baseline (A); every other side is held
 /// against it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// [`super::SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
@@ -49,7 +50,7 @@ pub struct Comparison {
 }
 
 /// How the sides were measured and judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonDesign {
     /// `live`, or `saved`: records that were measured at other times.
     pub mode: String,
@@ -75,7 +76,7 @@ pub struct ComparisonDesign {
 }
 
 /// One side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedSide {
     /// `A`, `B`, … as tables name it.
     pub label: String,
@@ -86,7 +87,7 @@ pub struct ComparedSide {
 }
 
 /// Something that differs between the sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confounder {
     /// What: `backend`, `link of 0000:01:00.0`, `firmware`.
     pub name: String,
@@ -97,7 +98,7 @@ pub struct Confounder {
 }
 
 /// One step on all sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedStep {
     /// Its name in the job.
     pub name: String,
@@ -112,7 +113,7 @@ pub struct ComparedStep {
 }
 
 /// One side of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepSide {
     /// Place in `Comparison::sides`.
     pub side_index: u32,
@@ -125,7 +126,7 @@ pub struct StepSide {
 }
 
 /// A distribution over several windows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergedHistogram {
     /// `read`, `write`, `trim`, `flush`.
     pub direction: String,
@@ -134,7 +135,7 @@ pub struct MergedHistogram {
 }
 
 /// One metric of a step on all sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedMetric {
     /// `read`, `write`, `trim`, `flush`; empty for what belongs to the step as a whole.
     pub direction: String,
@@ -154,7 +155,7 @@ pub struct ComparedMetric {
 }
 
 /// One side held against the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Against {
     /// Place in `Comparison::sides`.
     pub side_index: u32,
@@ -169,7 +170,7 @@ pub struct Against {
 }
 
 /// A figure with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The best single figure; absent where a side has no sample.
     pub value: Option<f64>,
@@ -180,7 +181,7 @@ pub struct Estimate {
 }
 
 /// What may be said of two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonVerdict {
     /// The baseline is better: the interval of the difference lies on its side of zero.
@@ -196,7 +197,7 @@ pub enum ComparisonVerdict {
 }
 
 /// The geometric mean of a metric over all steps, relative to the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedIndex {
     /// The metric and its direction: `read iops`.
     pub metric: String,
@@ -209,7 +210,7 @@ pub struct ComparedIndex {
 }
 
 /// The index of one side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexAgainst {
     /// Place in `Comparison::sides`.
     pub side_index: u32,
@@ -220,7 +221,7 @@ pub struct IndexAgainst {
 }
 
 /// Steps that differ only in depth: where each side stops to gain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
     /// The workload without its depth.
     pub workload: String,
@@ -231,7 +232,7 @@ pub struct Saturation {
 }
 
 /// Where one side saturates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideSaturation {
     /// Place in `Comparison::sides`.
     pub side_index: u32,
@@ -244,7 +245,7 @@ pub struct SideSaturation {
 }
 
 /// A side of several devices, by device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Aggregate {
     /// The step.
     pub step: String,
@@ -263,7 +264,7 @@ pub struct Aggregate {
 }
 
 /// One side as a share of the sum of the other's members.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Efficiency {
     /// Place in `Comparison::sides` of the volume.
     pub volume_index: u32,

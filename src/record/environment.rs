@@ -1,9 +1,10 @@
 //! Who measured, and on what machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The program that made a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Release version.
     pub version: String,
@@ -16,7 +17,7 @@ pub struct Tool {
 }
 
 /// The machine as far as it matters to a figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// `uname -r`.
     pub kernel: String,

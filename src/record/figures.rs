@@ -1,9 +1,10 @@
 //! Rates and latency distributions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One direction (read, write, trim, flush, probe) of one step: successes inside the window only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
     /// I/Os that succeeded inside the window.
     pub ios_count: u64,
@@ -22,7 +23,7 @@ pub struct Direction {
 }
 
 /// A latency distribution in nanoseconds. `min ≤ p50 ≤ … ≤ max` always holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Exact smallest.
     pub min: u64,
@@ -50,7 +51,7 @@ pub struct Latency {
 }
 
 /// One direction within one second of the series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondDirection {
     /// I/Os that succeeded.
     pub ios_count: u64,
@@ -69,7 +70,7 @@ pub struct SecondDirection {
 }
 
 /// One interval of the series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Second {
     /// Start, seconds into the window.
     pub start_s: f64,

@@ -7,7 +7,9 @@ mod environment;
 mod figures;
 mod lanes;
 mod path;
+mod schema;
 mod step;
+mod suite;
 mod verdict;
 
 pub use comparison::{
@@ -22,6 +24,7 @@ pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,
 };
+pub use schema::schema;
 pub use step::{
     BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
     StampMode, Step, StreamUse,
@@ -31,13 +34,16 @@ pub use verdict::{
     ShareOfCeiling, Verdict, VerdictKind,
 };
 
+pub use suite::{Derived, DerivedValue, LeftOut, Origin, PointValue, Steady, SteadyCell, SuiteUse};
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the layout below. Raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// How a run or a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Everything asked was measured.
@@ -51,7 +57,7 @@ pub enum Outcome {
 }
 
 /// An error as records carry it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Short machine-readable kind, such as `usage`, `device`, `stuck`, `gone`.
     pub kind: String,
@@ -64,7 +70,7 @@ pub struct Failure {
 }
 
 /// A doubt about a figure, with its cause and remedy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable machine-readable kind, in kebab case.
     pub kind: String,
@@ -75,7 +81,7 @@ pub struct Warning {
 }
 
 /// The result of one invocation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
@@ -94,8 +100,23 @@ pub struct Record {
     pub job: serde_json::Value,
     /// The seed that repeats the run.
     pub seed: u64,
+    /// The suite; absent for any other job.
+    #[serde(default)]
+    pub suite: Option<SuiteUse>,
+    /// What the job measures, in a line.
+    #[serde(default)]
+    pub about: Option<String>,
     /// One entry per step that was started.
     pub steps: Vec<Step>,
+    /// Steps that were not run, by name.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// Figures of several steps.
+    #[serde(default)]
+    pub derived: Vec<Derived>,
+    /// Whether rounds of the steps came to a steady state; absent without rounds.
+    #[serde(default)]
+    pub steady: Option<Steady>,
     /// Doubts about the run as a whole.
     pub warnings: Vec<Warning>,
 }

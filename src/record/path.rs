@@ -1,10 +1,11 @@
 //! The way between host and device: its links, what is wrong with them, and what changed while measuring.
 
 use super::RateBand;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The path of one device of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DevicePath {
     /// Place in `Step::devices`.
     pub device_index: u32,
@@ -26,7 +27,7 @@ pub struct DevicePath {
 }
 
 /// One link: a port on the host's side and what it leads to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
     /// The port on the host's side: a PCI address, `phy-0:0`, `ata1`. Verdicts name it.
     pub name: String,
@@ -53,7 +54,7 @@ pub struct Hop {
 }
 
 /// Kinds of links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
     /// PCI Express.
@@ -65,7 +66,7 @@ pub enum LinkKind {
 }
 
 /// Speed and width of a link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkState {
     /// In the field's words: `8 GT/s x4`, `12 Gbit/s x4`, `unknown speed x8`.
     pub text: String,
@@ -76,7 +77,7 @@ pub struct LinkState {
 }
 
 /// A part of the way that cannot be seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unseen {
     /// Where: a PCI address, `fabric`, `virtio`.
     pub name: String,
@@ -85,7 +86,7 @@ pub struct Unseen {
 }
 
 /// Something wrong with a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathFinding {
     /// Stable machine-readable kind.
     pub kind: PathFindingKind,
@@ -98,7 +99,7 @@ pub struct PathFinding {
 }
 
 /// What can be wrong with a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathFindingKind {
     /// Slower than both ends can go.
@@ -120,7 +121,7 @@ pub enum PathFindingKind {
 }
 
 /// A link that did not stay what it was.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkChange {
     /// The hop, by its name.
     pub at: String,
@@ -133,7 +134,7 @@ pub struct LinkChange {
 }
 
 /// Growth of an error counter over the window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterDelta {
     /// Whose: a PCI address, a phy, a disk.
     pub at: String,

@@ -1,15 +1,20 @@
 //! One step of a run: its device, its figures, and what they can be trusted for.
 
 use super::{
-    Ceilings, Criterion, DevicePath, Direction, Failure, Outcome, Second, Verdict, Warning,
+    Ceilings, Criterion, DevicePath, Direction, Failure, Origin, Outcome, Second, Steady, Verdict,
+    Warning,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of one step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Its name in the job.
     pub name: String,
+    /// Where in the job it comes from.
+    #[serde(default)]
+    pub origin: Origin,
     /// How it ended.
     pub status: Outcome,
     /// Why it did not finish.
@@ -73,10 +78,13 @@ pub struct Step {
     pub warnings: Vec<Warning>,
     /// Per second.
     pub series: Vec<Second>,
+    /// Whether its seconds were steady by fio's definition; absent where nobody asked.
+    #[serde(default)]
+    pub steady: Option<Steady>,
 }
 
 /// The device as it was found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {
     /// As the user named it.
     pub path: String,
@@ -102,7 +110,7 @@ pub struct DeviceUse {
 }
 
 /// The backend and why it was taken.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackendUse {
     /// `null`, `sim`, `uring`, `uring-cmd`, `sg`, `spdk`.
     pub name: String,
@@ -113,7 +121,7 @@ pub struct BackendUse {
 }
 
 /// Depth asked, in the device, and queued above it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Depth {
     /// I/Os kept in flight by request: sum over streams and devices.
     pub asked_count: u64,
@@ -126,7 +134,7 @@ pub struct Depth {
 }
 
 /// One kind of failure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorTally {
     /// Status in words.
     pub status: String,
@@ -139,7 +147,7 @@ pub struct ErrorTally {
 }
 
 /// Exact (per I/O) or per batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StampMode {
     /// A clock reading for every I/O.
@@ -149,7 +157,7 @@ pub enum StampMode {
 }
 
 /// How latency was stamped, and the most that this can have added to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stamp {
     /// The mode in the window.
     pub mode: StampMode,
@@ -158,7 +166,7 @@ pub struct Stamp {
 }
 
 /// One share of a mix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MixCheck {
     /// `read`, `random`, `bs 4 KiB`.
     pub share: String,
@@ -169,7 +177,7 @@ pub struct MixCheck {
 }
 
 /// One reactor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReactorUse {
     /// The CPU it was pinned to; absent in simulated time.
     pub cpu: Option<u32>,
@@ -188,7 +196,7 @@ pub struct ReactorUse {
 }
 
 /// One stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamUse {
     /// Place in the step's list of streams.
     pub index: u32,
@@ -215,7 +223,7 @@ pub struct StreamUse {
 }
 
 /// One of the slowest I/Os.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowIo {
     /// Completion, seconds into the window.
     pub at_s: f64,
@@ -236,7 +244,7 @@ pub struct SlowIo {
 }
 
 /// One bucket of the gaps between polls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PollGap {
     /// Gaps from half of this up to this, in nanoseconds.
     pub up_to_ns: u64,

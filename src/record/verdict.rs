@@ -1,9 +1,10 @@
 //! What could have bound a result, and what did.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A range of data rates. Both ends are one number where nothing had to be assumed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateBand {
     /// With the least favourable assumption.
     pub low_bytes_per_s: f64,
@@ -12,7 +13,7 @@ pub struct RateBand {
 }
 
 /// A range of rates of I/O.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IopsBand {
     /// With the least favourable assumption.
     pub low_iops: f64,
@@ -22,7 +23,7 @@ pub struct IopsBand {
 
 /// What a step's workload can reach at most, by direction. For a mix these are the rates that the whole mix
 /// allows, by the share of the direction.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ceilings {
     /// Toward the host; absent where the step does not read.
     pub read: Option<DirectionCeilings>,
@@ -31,7 +32,7 @@ pub struct Ceilings {
 }
 
 /// The four figures that a measurement is held against, each where it is known.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionCeilings {
     /// What the narrowest links let through, over all devices of the step.
     pub link: Option<Ceiling>,
@@ -46,7 +47,7 @@ pub struct DirectionCeilings {
 }
 
 /// One limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// As a data rate.
     pub rate: Option<RateBand>,
@@ -59,7 +60,7 @@ pub struct Ceiling {
 }
 
 /// The lowest limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// Which of the four.
     pub kind: CeilingKind,
@@ -70,7 +71,7 @@ pub struct Predicted {
 }
 
 /// The four kinds of limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CeilingKind {
     /// The links of the path.
@@ -113,7 +114,7 @@ impl DirectionCeilings {
 }
 
 /// What bound the result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What was found.
     pub kind: VerdictKind,
@@ -128,7 +129,7 @@ pub struct Verdict {
 }
 
 /// Kinds of verdicts. The rule for each stands in README, under "Lanes".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// A link is full: near its ceiling, on a plateau over depth, all else excluded.
@@ -208,7 +209,7 @@ impl Verdict {
 }
 
 /// The measurement against one limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShareOfCeiling {
     /// `read` or `write`.
     pub direction: String,
@@ -221,7 +222,7 @@ pub struct ShareOfCeiling {
 }
 
 /// A criterion of `expect`, and whether it was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
     /// As it was written: `read_iops>=1000k`.
     pub text: String,

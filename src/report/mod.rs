@@ -7,9 +7,13 @@ pub mod figures;
 pub mod html;
 mod json;
 mod printable;
+mod series;
+mod steps;
 mod text;
 
 pub use printable::{html_escaped, printable};
+pub use series::series_lines;
+pub use steps::steps_table;
 
 use crate::record::{Comparison, Record};
 

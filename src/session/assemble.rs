@@ -97,6 +97,9 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     let [read, write, trim, flush, probe] = directions;
     Step {
         name: facts.plan.name.clone(),
+        // Where it comes from, and whether it was steady, is known above.
+        origin: crate::record::Origin::default(),
+        steady: None,
         status: outcome(&end.outcomes, error.as_ref()),
         error,
         summary: facts.plan.summary.clone(),

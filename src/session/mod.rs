@@ -18,6 +18,7 @@ mod doubts;
 mod environment;
 mod error;
 mod hold;
+mod idle;
 mod judge;
 mod leave;
 mod mix;

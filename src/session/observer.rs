@@ -11,6 +11,8 @@ pub enum Phase {
     Measure,
     /// Waiting for what is in flight.
     Drain,
+    /// Nothing is sent, so that the device cools down.
+    CoolDown,
 }
 
 /// One moment of a run, about once a second and at every change of phase.
@@ -50,6 +52,8 @@ pub trait Observer: Send {
     fn snapshot(&mut self, now: &Snapshot);
     /// A step has ended.
     fn step_done(&mut self, step: &crate::record::Step);
+    /// The steps of the whole run are known: about how long each takes, in seconds.
+    fn planned(&mut self, _steps_s: &[f64]) {}
 }
 
 /// Follows nothing.

@@ -32,6 +32,7 @@ mod sg_inside;
 mod skipped;
 #[path = "../shared/statistics.rs"]
 mod statistics;
+mod suites;
 mod support;
 mod topologies;
 mod uring;

@@ -1,5 +1,8 @@
 //! What holds for every record, whatever was run and however it ended.
 
+#[path = "../shared/schema.rs"]
+mod schema;
+
 use lanemark::record::{
     CeilingKind, DevicePath, Direction, Latency, Outcome, Record, SCHEMA_VERSION, Step, VerdictKind,
 };
@@ -8,6 +11,14 @@ use lanemark::record::{
 #[track_caller]
 pub fn check(record: &Record) {
     assert_eq!(record.schema_version, SCHEMA_VERSION);
+    let value = serde_json::to_value(record).unwrap();
+    let mut found = schema::findings(&lanemark::record::schema(), &value);
+    found.truncate(10);
+    assert!(
+        found.is_empty(),
+        "against the published schema:\n{}",
+        found.join("\n")
+    );
     if record.status == Outcome::Refused {
         assert!(record.error.is_some(), "refused without a reason");
         assert!(record.steps.is_empty(), "refused, yet something ran");

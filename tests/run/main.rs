@@ -12,8 +12,10 @@ mod outcomes;
 mod peak;
 mod probe;
 mod quick;
+mod rounds;
 mod signals;
 mod sim;
 #[path = "../shared/skipped.rs"]
 mod skipped;
+mod suites;
 mod traps;

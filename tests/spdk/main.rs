@@ -11,3 +11,4 @@ mod run;
 #[path = "../shared/skipped.rs"]
 mod skipped;
 mod spdk_target;
+mod suites;

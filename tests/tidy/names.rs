@@ -34,6 +34,9 @@ pub const UNITLESS: &[(&str, &[&str])] = &[
     ),
     ("Failure", &["exit_code"]),
     ("Record", &["seed"]),
+    // The unit is a field beside them.
+    ("DerivedValue", &["value"]),
+    ("SteadyCell", &["values", "mean", "line_first", "line_last"]),
     ("Depth", &["in_flight_mean"]),
     ("ReactorUse", &["cpu"]),
     ("SlowIo", &["cpu", "stream"]),

@@ -2,12 +2,13 @@
 //! be held against the truth, exactly and repeatably.
 //!
 //! The model: an I/O that arrives waits for one of `parallelism` servers, for the IOPS cap and for the
-//! bandwidth cap; then it is served for a time drawn from the latency model. Faults are drawn per I/O.
+//! bandwidth cap; then it is served for a time drawn from the latency model, and for its seek. Caps and
+//! service may depend on the position. Faults are drawn per I/O.
 
 mod model;
 mod spec;
 
-pub use spec::{LatencyModel, SimError, SimSpec};
+pub use spec::{LatencyModel, SimError, SimSpec, SlowPart};
 
 use super::{BackendError, Batch, Closed, Device, DeviceFacts, DeviceKind, Full, Gone, Queue};
 use super::{QueueSpec, Sink, Wait};

@@ -20,6 +20,10 @@ pub(super) struct Model {
     /// Earliest next start under the bandwidth cap, in picoseconds.
     band_free_ps: u128,
     served_count: u64,
+    /// Blocks of the device, at least 1.
+    blocks: u64,
+    /// Where the last I/O ended: the next one seeks unless it follows on.
+    head_lba: u64,
     rng: Xoshiro256PlusPlus,
 }
 
@@ -32,6 +36,8 @@ impl Model {
             cap_free_ps: 0,
             band_free_ps: 0,
             served_count: 0,
+            blocks: (spec.capacity_bytes / u64::from(spec.logical_block.bytes())).max(1),
+            head_lba: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(spec.seed),
             spec: spec.clone(),
         }
@@ -50,9 +56,9 @@ impl Model {
         let Reverse(free_ns) = self.servers.pop().unwrap_or(Reverse(0));
         let mut start_ns = now.0.max(free_ns);
         start_ns = start_ns.max(self.pass_cap(start_ns));
-        start_ns = start_ns.max(self.pass_band(start_ns, bytes));
+        start_ns = start_ns.max(self.pass_band(start_ns, io.lba, bytes));
         start_ns = self.after_stall(start_ns);
-        let done_ns = start_ns.saturating_add(self.service_ns(io.op));
+        let done_ns = start_ns.saturating_add(self.service_ns(io));
         self.servers.push(Reverse(done_ns));
         Some((Tick(done_ns), self.outcome()))
     }
@@ -68,10 +74,11 @@ impl Model {
     }
 
     /// The start that the bandwidth cap allows: the link carries one transfer after another.
-    fn pass_band(&mut self, wish_ns: u64, bytes: u64) -> u64 {
-        let Some(cap) = self.spec.cap_bytes_per_s else {
+    fn pass_band(&mut self, wish_ns: u64, lba: u64, bytes: u64) -> u64 {
+        let Some((first, last)) = self.spec.cap_bytes_per_s else {
             return wish_ns;
         };
+        let cap = between(first, last, lba, self.blocks).max(1);
         let start_ps = (u128::from(wish_ns) * 1000).max(self.band_free_ps);
         self.band_free_ps = start_ps + u128::from(bytes) * 1_000_000_000_000 / u128::from(cap);
         ns_after(start_ps)
@@ -87,14 +94,39 @@ impl Model {
         }
     }
 
-    fn service_ns(&mut self, op: Op) -> u64 {
-        let base = match (op, self.spec.write_latency) {
+    fn service_ns(&mut self, io: Io) -> u64 {
+        let base = match (io.op, self.spec.write_latency) {
             (Op::Write, Some(write)) => write,
             _ => self.spec.latency,
         };
-        match base {
+        let drawn_ns = match base {
             LatencyModel::Fixed { ns } => ns,
             LatencyModel::Uniform { low_ns, high_ns } => low_ns + self.below(high_ns - low_ns + 1),
+        };
+        let service_ns = drawn_ns.saturating_mul(self.slowness(io.lba));
+        service_ns.saturating_add(self.seek_ns(io))
+    }
+
+    /// How many times longer the position takes.
+    #[allow(clippy::cast_precision_loss)]
+    fn slowness(&self, lba: u64) -> u64 {
+        let Some(part) = self.spec.slow else {
+            return 1;
+        };
+        let at_pct = lba as f64 * 100.0 / self.blocks as f64;
+        let is_inside = (part.from_pct..part.to_pct).contains(&at_pct);
+        if is_inside { u64::from(part.factor) } else { 1 }
+    }
+
+    /// The way from where the last I/O ended.
+    fn seek_ns(&mut self, io: Io) -> u64 {
+        let distance = io.lba.abs_diff(self.head_lba);
+        self.head_lba = io.lba + u64::from(io.blocks);
+        match self.spec.seek_ns {
+            Some((short_ns, long_ns)) if distance > 0 => {
+                between(short_ns, long_ns, distance, self.blocks)
+            }
+            _ => 0,
         }
     }
 
@@ -122,6 +154,14 @@ impl Model {
     fn unit(&mut self) -> f64 {
         (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// A value that goes from `first` to `last` while `at` goes from 0 to `end`.
+#[allow(clippy::cast_possible_truncation)]
+fn between(first: u64, last: u64, at: u64, end: u64) -> u64 {
+    let (at, end) = (u128::from(at.min(end)), u128::from(end));
+    // Between two numbers of 64 bits.
+    ((u128::from(first) * (end - at) + u128::from(last) * at) / end) as u64
 }
 
 /// The first whole nanosecond not before this moment.

@@ -30,8 +30,13 @@ pub struct SimSpec {
     pub parallelism: u32,
     /// I/Os started a second, at most.
     pub cap_iops: Option<u64>,
-    /// Bytes a second, at most.
-    pub cap_bytes_per_s: Option<u64>,
+    /// Bytes a second, at most: at the first block and at the last, linear between them.
+    pub cap_bytes_per_s: Option<(u64, u64)>,
+    /// Added to the service of what does not follow on: for the shortest way and for the longest, linear in
+    /// the distance, nanoseconds.
+    pub seek_ns: Option<(u64, u64)>,
+    /// A part of the device that serves slower.
+    pub slow: Option<SlowPart>,
     /// Size.
     pub capacity_bytes: u64,
     /// Logical block.
@@ -48,6 +53,17 @@ pub struct SimSpec {
     pub seed: u64,
 }
 
+/// A part of a device that takes longer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowPart {
+    /// Where it begins, as a share of the device.
+    pub from_pct: f64,
+    /// Where it ends.
+    pub to_pct: f64,
+    /// How many times longer.
+    pub factor: u32,
+}
+
 /// Why a text describes no simulated device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {why}")]
@@ -61,7 +77,7 @@ pub struct SimError {
 /// More at once than any queue holds.
 const MOST_SERVERS_COUNT: u32 = 1 << 20;
 
-const KEYS: &str = "latency, write_latency, parallelism, cap_iops, cap_bytes_per_s, capacity, block, \
+const KEYS: &str = "latency, write_latency, parallelism, cap_iops, cap_bytes_per_s, seek, slow, capacity, block, \
                     errors, stuck_after, gone_after, stall, seed";
 
 impl Default for SimSpec {
@@ -72,6 +88,8 @@ impl Default for SimSpec {
             parallelism: 128,
             cap_iops: None,
             cap_bytes_per_s: None,
+            seek_ns: None,
+            slow: None,
             capacity_bytes: 1 << 40,
             logical_block: BlockSize::new(512).expect("512 is not zero"),
             errors_pct: 0.0,
@@ -105,7 +123,9 @@ impl SimSpec {
             "write_latency" => self.write_latency = Some(latency(value)?),
             "parallelism" => self.parallelism = parallelism(value)?,
             "cap_iops" => self.cap_iops = Some(positive(value)?),
-            "cap_bytes_per_s" => self.cap_bytes_per_s = Some(bytes(value)?),
+            "cap_bytes_per_s" => self.cap_bytes_per_s = Some(over_position(value)?),
+            "seek" => self.seek_ns = Some(seek(value)?),
+            "slow" => self.slow = Some(slow_part(value)?),
             "capacity" => self.capacity_bytes = bytes(value)?,
             "block" => self.logical_block = block(value)?,
             "errors" => self.errors_pct = percent(value)?,
@@ -180,6 +200,45 @@ fn bytes(text: &str) -> Result<u64, SimError> {
     }
 }
 
+/// `200M`, or `200M..100M` from the first block to the last.
+fn over_position(text: &str) -> Result<(u64, u64), SimError> {
+    match text.split_once("..") {
+        None => bytes(text).map(|cap| (cap, cap)),
+        Some((first, last)) => Ok((bytes(first)?, bytes(last)?)),
+    }
+}
+
+/// `1ms..10ms`: the shortest and the longest way.
+fn seek(text: &str) -> Result<(u64, u64), SimError> {
+    let (short, long) = text
+        .split_once("..")
+        .ok_or_else(|| error(text, "write shortest..longest: 1ms..10ms"))?;
+    match (duration_ns(short)?, duration_ns(long)?) {
+        (short_ns, long_ns) if short_ns <= long_ns => Ok((short_ns, long_ns)),
+        _ => Err(error(text, "the shortest way comes first")),
+    }
+}
+
+/// `75%..100%*20`: where, and how many times longer.
+fn slow_part(text: &str) -> Result<SlowPart, SimError> {
+    let parts = || {
+        let (range, factor) = text.split_once('*')?;
+        let (from, to) = range.split_once("..")?;
+        Some((from, to, factor))
+    };
+    let (from, to, factor) =
+        parts().ok_or_else(|| error(text, "write from..to*factor: 75%..100%*20"))?;
+    let part = SlowPart {
+        from_pct: percent(from)?,
+        to_pct: percent(to)?,
+        factor: positive::<u32>(factor)?,
+    };
+    if part.from_pct >= part.to_pct {
+        return Err(error(text, "the part begins before it ends"));
+    }
+    Ok(part)
+}
+
 fn block(text: &str) -> Result<BlockSize, SimError> {
     let bytes = parse_block_size(text).map_err(|e| error(text, e.to_string()))?;
     u32::try_from(bytes.0)
@@ -224,6 +283,12 @@ mod tests {
             "parallelism=0",
             "errors=101%",
             "stall=1s",
+            "cap_bytes_per_s=1G..0",
+            "seek=1ms",
+            "seek=2ms..1ms",
+            "slow=75%",
+            "slow=75%..50%*2",
+            "slow=75%..100%*0",
         ] {
             let error = SimSpec::parse(text).unwrap_err();
             assert!(!error.why.is_empty(), "{text}");

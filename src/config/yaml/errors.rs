@@ -8,8 +8,8 @@ use serde_yaml::{Error as YamlError, Location};
 pub(super) fn syntax(file: &str, at: At, key: &str, why: &str) -> ConfigError {
     let place = match at {
         // Without a place the file is named in front of the key.
-        At::Default => Place::named(None, at, &format!("{file}: {key}")),
-        _ => Place::named(Some(file), at, key),
+        At::Default => Place::named(&[], at, &format!("{file}: {key}")),
+        _ => Place::named(&[file.to_owned()], at, key),
     };
     ConfigError::Syntax {
         place,
@@ -19,6 +19,7 @@ pub(super) fn syntax(file: &str, at: At, key: &str, why: &str) -> ConfigError {
 
 pub(super) fn line_at(line: u64, column: u64) -> At {
     At::File {
+        file_index: 0,
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(column).unwrap_or(u32::MAX),
     }
@@ -36,7 +37,7 @@ pub(super) fn translate(error: &YamlError, text: &str, file: &str) -> ConfigErro
         YamlError::SerdeUnknownField {
             field, expected, ..
         } => ConfigError::UnknownKey {
-            place: Place::named(Some(file), at, field),
+            place: Place::named(&[file.to_owned()], at, field),
             hint: hint_for(field, expected),
         },
         YamlError::DuplicateMappingKey { key, .. } => syntax(
@@ -78,7 +79,7 @@ pub(super) fn translate(error: &YamlError, text: &str, file: &str) -> ConfigErro
 /// The key that a place in the text belongs to: the last `word:` at or before it on its line. Errors
 /// inside the YAML crate know the place but not the key.
 fn key_near(text: &str, at: At) -> &str {
-    let At::File { line, column } = at else {
+    let At::File { line, column, .. } = at else {
         return "";
     };
     let row = text.lines().nth(line as usize - 1).unwrap_or_default();

@@ -2,12 +2,17 @@
 //! of every value, and says in our words what is wrong.
 
 mod errors;
+mod fields;
+mod load;
+mod merge;
 mod words;
 
 use super::error::ConfigError;
-use super::place::{At, Word};
-use super::schema::{Job, Step};
+use super::place::Word;
+use super::schema::{Fields, Job, Step};
 use errors::{line_at, syntax, translate};
+use fields::{Listed, Precondition};
+pub use load::Loader;
 use std::path::Path;
 use words::{Defaults, Devices, given};
 
@@ -16,71 +21,64 @@ const MAX_FILE_BYTES: usize = 4 << 20;
 const MAX_NODES_COUNT: usize = 100_000;
 
 impl Job {
-    /// Reads a job file.
+    /// Reads a job file and what it includes; variables come from the environment.
     ///
     /// # Errors
     /// [`ConfigError::Read`], and everything [`Job::from_yaml`] refuses.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| ConfigError::Read {
-            path: name.clone(),
-            errno: crate::errno::Errno::of(&error),
-        })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count();
-            syntax(
-                &name,
-                line_at(line as u64, 1),
-                "",
-                "the file is not UTF-8 text",
-            )
-        })?;
-        Self::from_yaml(&text, &name)
+        Loader::default().load(path)
     }
 
-    /// Reads a job from YAML text; `file` is the name that errors carry.
+    /// Reads a job from YAML text; `file` is the name that errors carry, and what an `include` is
+    /// relative to.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`], [`ConfigError::UnknownKey`], or [`ConfigError::Value`] where a text is
     /// not what its key allows.
     pub fn from_yaml(text: &str, file: &str) -> Result<Self, ConfigError> {
-        if text.len() > MAX_FILE_BYTES {
-            return Err(syntax(
-                file,
-                line_at(1, 1),
-                "",
-                "the file is larger than 4 MiB; a job is a page of text",
-            ));
-        }
-        let options = serde_yaml::options! {
-            budget: serde_yaml::budget! { max_nodes: MAX_NODES_COUNT },
-            with_snippet: false,
-        };
-        let raw: RawJob = serde_yaml::from_str_with_options(text, options)
-            .map_err(|error| translate(error.without_snippet(), text, file))?;
-        let job = Self {
-            file: Some(file.to_owned()),
-            name: raw.name,
-            devices: raw.device.unwrap_or_default().0,
-            backend: raw.backend,
-            defaults: raw.defaults.unwrap_or_default().0,
-            steps: raw.steps.unwrap_or_default(),
-            flags: Step::default(),
-        };
-        if job.steps.is_empty() {
-            return Err(syntax(
-                file,
-                At::Default,
-                "steps",
-                "a job file needs at least one step, such as `steps: [{ rw: randread, bs: 4k, iodepth: 32 }]`",
-            ));
-        }
-        job.check_words()?;
-        Ok(job)
+        Loader::default().from_text(text, file)
     }
+}
+
+/// One file as it is written, and what it includes.
+struct Fragment {
+    job: Job,
+    includes: Vec<Word>,
+}
+
+/// Reads one file. `file` is the name that errors carry.
+fn parse(text: &str, file: &str) -> Result<Fragment, ConfigError> {
+    if text.len() > MAX_FILE_BYTES {
+        return Err(syntax(
+            file,
+            line_at(1, 1),
+            "",
+            "the file is larger than 4 MiB; a job is a page of text",
+        ));
+    }
+    let options = serde_yaml::options! {
+        budget: serde_yaml::budget! { max_nodes: MAX_NODES_COUNT },
+        with_snippet: false,
+    };
+    let raw: RawJob = serde_yaml::from_str_with_options(text, options)
+        .map_err(|error| translate(error.without_snippet(), text, file))?;
+    let job = Job {
+        name: raw.name,
+        about: raw.about,
+        notes: raw.notes.unwrap_or_default().0,
+        devices: raw.device.unwrap_or_default().0,
+        backend: raw.backend,
+        precondition: raw.precondition.map(|given| given.0),
+        defaults: raw.defaults.unwrap_or_default().0,
+        steps: raw.steps.unwrap_or_default(),
+        steady: raw.steady,
+        derive: raw.derive.unwrap_or_default(),
+        ..Job::default()
+    };
+    Ok(Fragment {
+        job,
+        includes: raw.include.unwrap_or_default().0,
+    })
 }
 
 #[derive(serde::Deserialize)]
@@ -89,13 +87,25 @@ struct RawJob {
     #[serde(default, deserialize_with = "given")]
     name: Option<Word>,
     #[serde(default, deserialize_with = "given")]
+    about: Option<Word>,
+    #[serde(default, deserialize_with = "given")]
+    notes: Option<Listed>,
+    #[serde(default, deserialize_with = "given")]
+    include: Option<Listed>,
+    #[serde(default, deserialize_with = "given")]
     device: Option<Devices>,
     #[serde(default, deserialize_with = "given")]
     backend: Option<Word>,
+    #[serde(default, deserialize_with = "given")]
+    precondition: Option<Precondition>,
     #[serde(default)]
     defaults: Option<Defaults>,
     #[serde(default)]
     steps: Option<Vec<Step>>,
+    #[serde(default, deserialize_with = "given")]
+    steady: Option<Fields>,
+    #[serde(default)]
+    derive: Option<Vec<Fields>>,
 }
 
 #[cfg(test)]
@@ -128,6 +138,10 @@ mod tests {
         assert_eq!(
             expected_at("steps: [{ streams: [{ bogus: 1 }] }]\n"),
             Level::Stream.names()
+        );
+        assert_eq!(
+            expected_at("precondition: { bogus: 1 }\n"),
+            Level::Precondition.names()
         );
         assert_eq!(
             expected_at("steps: [{ batch: { bogus: 1 } }]\n"),

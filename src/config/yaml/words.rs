@@ -172,7 +172,7 @@ impl<'de> Deserialize<'de> for StreamKeys {
 }
 
 /// Reads a mapping of keys; refuses names that may not stand at this level.
-struct LevelVisitor(Level);
+pub(super) struct LevelVisitor(pub(super) Level);
 
 impl<'de> Visitor<'de> for LevelVisitor {
     type Value = Step;
@@ -189,7 +189,10 @@ impl<'de> Visitor<'de> for LevelVisitor {
             }
             match name.as_str() {
                 "name" => step.name = Some(entries.next_value()?),
+                "instead_of" => step.instead_of = Some(entries.next_value()?),
                 "streams" => step.streams = Some(entries.next_value()?),
+                "sweep" => step.sweep = Some(entries.next_value()?),
+                "repeat" => step.repeat = Some(entries.next_value()?),
                 "batch" => step.keys.extend(entries.next_value::<BatchKeys>()?.0),
                 "cpus" => {
                     step.keys.insert(Key::Cpus, entries.next_value::<Cpus>()?.0);

@@ -6,6 +6,7 @@ mod figures;
 pub mod lanes;
 mod layout;
 pub mod path;
+mod whole;
 
 pub use comparison::render as render_comparison;
 
@@ -26,20 +27,19 @@ pub fn render(record: &Record, style: &Style) -> String {
         }
         page.gap();
     }
-    for (index, step) in record.steps.iter().enumerate() {
+    if let Some(about) = &record.about {
+        page.paragraph(&printable(about), Tone::Heading);
         page.gap();
-        step_heading(&mut page, record, index);
-        if step.error.is_some() && step.error != record.error {
-            step_error(&mut page, step);
-        }
-        page.paragraph(&printable(&step.summary), Tone::Plain);
-        page.rows(&details::setting(step));
+    }
+    if record.steps.len() > whole::PAGES_MOST_COUNT {
+        whole::table_of_steps(&mut page, record);
+    } else {
+        pages(&mut page, record);
+    }
+    let rows = whole::rows(record);
+    if !rows.is_empty() {
         page.gap();
-        figures::render(&mut page, step);
-        page.gap();
-        page.rows(&details::trust(step));
-        details::streams(&mut page, step);
-        page.rows(&details::findings(step));
+        page.rows(&rows);
     }
     if !record.warnings.is_empty() {
         page.gap();
@@ -48,6 +48,25 @@ pub fn render(record: &Record, style: &Style) -> String {
     page.gap();
     page.paragraph(&provenance(record), Tone::Quiet);
     page.finish()
+}
+
+/// A page for each step.
+fn pages(page: &mut Page, record: &Record) {
+    for (index, step) in record.steps.iter().enumerate() {
+        page.gap();
+        step_heading(page, record, index);
+        if step.error.is_some() && step.error != record.error {
+            step_error(page, step);
+        }
+        page.paragraph(&printable(&step.summary), Tone::Plain);
+        page.rows(&details::setting(step));
+        page.gap();
+        figures::render(page, step);
+        page.gap();
+        page.rows(&details::trust(step));
+        details::streams(page, step);
+        page.rows(&details::findings(step));
+    }
 }
 
 fn headline(status: Outcome, what: Option<&str>) -> String {

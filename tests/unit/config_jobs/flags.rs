@@ -15,6 +15,13 @@ const TOOL_FLAGS: &[&str] = &[
     "allow-write",
     "overwrite",
     "strict",
+    "claim",
+    "set",
+    "only",
+    "read-only",
+    "quick",
+    "resume",
+    "output-dir",
     "prepare",
     "help",
 ];
@@ -46,7 +53,17 @@ fn every_job_key_is_a_flag_and_every_flag_a_key() {
         .filter_map(|arg| arg.get_long())
         .filter(|flag| !TOOL_FLAGS.contains(flag))
         .collect();
-    let structure = ["defaults", "steps"];
+    // What only a file can say: its structure, and what is judged over several steps.
+    let structure = [
+        "defaults",
+        "steps",
+        "include",
+        "about",
+        "notes",
+        "steady",
+        "derive",
+        "instead_of",
+    ];
     let keys: BTreeSet<&str> = JOB_KEYS
         .iter()
         .chain(STEP_KEYS)
@@ -92,6 +109,11 @@ const VALUES: &[(&str, &str)] = &[
     ("stamp", "exact"),
     ("grace", "5s"),
     ("max_errors", "10"),
+    ("repeat", "2"),
+    ("cool_down", "3s"),
+    ("steadystate", "iops:2%"),
+    ("steadystate_duration", "5s"),
+    ("steadystate_ramp_time", "1s"),
     ("expect", "read_iops>=1000k,p99<=200us"),
 ];
 
@@ -117,7 +139,14 @@ fn flags_and_file_make_the_same_plan() {
     let covered: BTreeSet<&str> = VALUES
         .iter()
         .map(|(key, _)| *key)
-        .chain(["name", "batch", "bssplit", "ramp_time"])
+        .chain([
+            "name",
+            "batch",
+            "bssplit",
+            "ramp_time",
+            "sweep",
+            "instead_of",
+        ])
         .collect();
     assert_eq!(covered, STEP_KEYS.iter().copied().collect());
     assert_eq!(

@@ -32,6 +32,7 @@ steps:
     assert_eq!(
         error.place().unwrap().at,
         At::File {
+            file_index: 0,
             line: 12,
             column: 14
         }
@@ -93,8 +94,8 @@ fn unknown_keys_are_refused_with_what_was_meant() {
             "job.yaml:2: iodpth: unknown key; did you mean `iodepth`?",
         ),
         (
-            "steps:\n  - rw: read\n    sweep: { iodepth: [1, 4] }\n",
-            "job.yaml:3: sweep: unknown key; allowed here: name, rw,",
+            "steps:\n  - rw: read\n    histogram: { iodepth: [1, 4] }\n",
+            "job.yaml:3: histogram: unknown key; allowed here: name, instead_of, sweep, repeat, rw,",
         ),
         (
             "rw: read\nsteps: []\n",

@@ -3,7 +3,10 @@
 mod files;
 mod flags;
 mod messages;
+mod methods;
 mod plans;
 mod random;
 mod regions;
 mod support;
+mod sweeps;
+mod tables;
