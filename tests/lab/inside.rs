@@ -34,6 +34,7 @@ fn dump_a_namespace() {
     let block_bytes = devices[0].facts().logical_block.bytes();
     let spec = QueueSpec {
         reactor_index: 0,
+        reactors_count: 1,
         slots_count: 1,
         slot_bytes: CHUNK_BYTES,
         batch: Batch {
