@@ -224,7 +224,8 @@ fn what_the_published_schema_does_not_allow_is_found() {
         .contains("tool is missing")
     );
     let in_read = spoiled(&|v| v["steps"][0]["read"]["iops"] = Value::Null);
-    assert!(in_read.contains("/steps/0/read/iops"), "{in_read}");
+    // What may also be absent is found at its own place: neither alternative fits.
+    assert!(in_read.contains("/steps/0/read"), "{in_read}");
     let pair = spoiled(&|v| v["steps"][0]["read"]["histogram"][0] = serde_json::json!([1]));
-    assert!(pair.contains("/steps/0/read/histogram/0"), "{pair}");
+    assert!(pair.contains("/steps/0/read"), "{pair}");
 }
