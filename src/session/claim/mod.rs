@@ -1,7 +1,7 @@
 //! Takes NVMe controllers from the kernel for SPDK, and gives them back to the driver they came from.
 //!
 //! Nothing is moved before everything has been looked at: what each namespace of each controller is used for,
-//! its IOMMU group, the driver and its modules. What is claimed is written to a file first (see [`state`]), so
+//! its IOMMU group, the driver and its modules. What is claimed is written to a file first (see `state`), so
 //! that [`Claimer::release`] can undo a claim whose process was killed at any point.
 
 mod busy;
