@@ -100,6 +100,8 @@ part_claim() {
     local disk bdf
     disk=$(namespace LABNVME0001 1)
     bdf=$(address "$disk")
+    # What the LVM part left there would be found before every write.
+    must dd if=/dev/zero of="/dev/$disk" bs=1M count=4 oflag=direct status=none
     # Written through the kernel, read through SPDK.
     note data-uring measure --device "/dev/$disk" --rw write --bs 64k --number_ios 32 --allow-write "/dev/$disk"
     must dd if="/dev/$disk" of="$out/data-uring.bin" bs=1M count=2 iflag=direct status=none
@@ -186,6 +188,7 @@ danger_mounts() {
     must mount -o noatime "/dev/$two" /mnt
     no_claim mount "$bdf" claim "$bdf"
     fine read-mounted measure --device "/dev/$two" --rw randread --number_ios 4
+    must dd if=/dev/zero of="/dev/$one" bs=1M count=4 oflag=direct status=none
     fine write-beside-mounted measure --device "/dev/$one" --rw randwrite --number_ios 4 --allow-write "/dev/$one"
     no_claim mount-by-other-namespace "$bdf" claim "/dev/$one"
     no_claim mount-by-generic "$bdf" claim "/dev/ng${one#nvme}"

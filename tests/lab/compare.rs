@@ -3,7 +3,7 @@
 //! tables are whole, that what differs is named, and that too few rounds show no difference.
 
 use crate::skipped::skipped;
-use crate::support::lab;
+use crate::support::{boots, lab};
 use lanemark::record::{Comparison, ComparisonVerdict as Verdict, Outcome};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -96,6 +96,9 @@ fn boot() -> Option<tempfile::TempDir> {
 #[test]
 fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
     let Some(_lab) = lab() else { return };
+    if !boots() {
+        return;
+    }
     let Some(folder) = boot() else { return };
     let folder = folder.path();
     let sas = comparison(folder, "sas-sata");

@@ -5,14 +5,14 @@ pub use crate::emulated::Guest;
 use crate::emulated::{boot, prepared};
 use crate::links;
 use crate::skipped::skipped;
-use crate::support::lab;
+use crate::support::{boots, lab};
 use std::sync::OnceLock;
 
 /// What takes devices out comes last.
-const PARTS: [&str; 13] = [
-    "devices", "delay", "sg", "lvm", "md", "crypt", "claim", "lease", "mounts", "holders",
-    "others", "poll", "gone",
-];
+const PARTS: [&str; 7] = ["devices", "delay", "sg", "lvm", "md", "crypt", "poll"];
+
+/// Parts of `claims.sh`, for `guest_claims.rs`.
+const CLAIM_PARTS: [&str; 6] = ["claim", "lease", "mounts", "holders", "others", "gone"];
 
 static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
 
@@ -28,11 +28,20 @@ pub fn guest() -> Option<&'static Guest> {
     }
 }
 
+/// The same where the boot has gone through the claims as well.
+pub fn guest_with_claims() -> Option<&'static Guest> {
+    if boots() { guest() } else { None }
+}
+
 fn boot_default() -> Guest {
     let tests = std::env::current_exe().unwrap();
     let lanemark = env!("CARGO_BIN_EXE_lanemark");
     let words = ["tests/lab/guest.sh", lanemark, tests.to_str().unwrap()];
-    boot("default", &words, &PARTS)
+    let mut parts = PARTS.to_vec();
+    if std::env::var("LANEMARK_BOOTS").as_deref() == Ok("1") {
+        parts.extend(CLAIM_PARTS);
+    }
+    boot("default", &words, &parts)
 }
 
 /// Serial number, model, size in bytes, logical block, PCI function, driver.

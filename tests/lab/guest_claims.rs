@@ -2,7 +2,7 @@
 //! What runs there is `claims.sh`.
 
 use crate::emulated::Guest;
-use crate::guest::guest;
+use crate::guest::guest_with_claims as guest;
 use lanemark::record::Outcome;
 
 #[test]

@@ -146,5 +146,6 @@ fn many_disks_are_listed_and_run_in_bounded_time() {
     let step = guest.step("sixteen");
     assert_eq!(step.depth.in_flight_mean.round(), 32.0);
     let ran_ms = guest.number("sixteen.ms");
-    assert!(ran_ms < 20_000, "{ran_ms} ms for a run of 1 s");
+    // Emulated: each of the sixteen is opened and looked at, one after the other.
+    assert!(ran_ms < 60_000, "{ran_ms} ms for a run of 1 s");
 }
