@@ -180,18 +180,25 @@ fn a_read_past_the_end_fails_by_name_and_the_others_do_not() {
                 "illegal request, logical block address out of range (5/21/00)",
             ),
         };
+        // An error among queued commands of SATA ends all that are in the drive (ATA8-ACS, NCQ); the kernel
+        // sends its own again, but not those of others.
+        let spares_others = serial != "LABSATA0001";
         for (slot, status, _) in &seen {
             let failed =
                 matches!(status, Status::Scsi { status: 2, key: found, .. } if *found == key);
-            assert_eq!(failed, *slot == 2, "{serial}, slot {slot}: {status:?}");
-            assert_eq!(
-                status.is_ok(),
-                *slot != 2,
+            if *slot == 2 || spares_others {
+                assert_eq!(failed, *slot == 2, "{serial}, slot {slot}: {status:?}");
+            }
+            assert!(
+                failed || status.is_ok(),
                 "{serial}, slot {slot}: {status:?}"
             );
         }
         let lines = device.features().join("\n");
         let wanted = format!("of 8 blocks at LBA {end}: {words}");
-        assert!(lines.contains(&wanted), "{serial}: {lines}");
+        assert!(
+            lines.contains(&wanted) || (!spares_others && lines.contains(words)),
+            "{serial}: {lines}"
+        );
     }
 }
