@@ -254,8 +254,9 @@ fn over_batches(result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> 
 /// fewer I/Os before the peak.
 fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
     let best = result.best_point()?;
+    // A reactor cannot wait for more completions than it has in flight.
     let floor = u64::from(best.setting.reactors_count)
-        .max(u64::from(best.setting.complete_min_count))
+        .saturating_mul(u64::from(best.setting.complete_min_count))
         .next_power_of_two();
     let (mut low, mut high) = (
         floor.trailing_zeros(),
@@ -375,11 +376,22 @@ mod tests {
         #[allow(clippy::cast_precision_loss)]
         fn true_iops(&self, setting: Setting) -> f64 {
             let device = setting.depth_count.min(self.parallelism) as f64 * 1e4;
-            device.min(f64::from(setting.reactors_count) * self.most_of_reactor_iops)
+            let batched = if setting.complete_min_count >= 8 {
+                1.2
+            } else {
+                1.0
+            };
+            let host = f64::from(setting.reactors_count) * self.most_of_reactor_iops * batched;
+            device.min(host)
         }
 
         #[allow(clippy::cast_precision_loss)]
         fn step(&mut self, setting: Setting) -> Step {
+            let on_each = setting.depth_count / u64::from(setting.reactors_count);
+            assert!(
+                u64::from(setting.complete_min_count) <= on_each,
+                "the planner would refuse {setting:?}"
+            );
             let even = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             let off = 1.0 + self.noise_ratio * (2.0 * even - 1.0);
             let text = include_str!("../../tests/fixtures/records/normal_read.json");
@@ -443,6 +455,19 @@ mod tests {
             assert!((reached - 1.0).abs() < 0.01, "{most}: {reached}");
             assert!(found.steps.len() <= PROBES_MOST_COUNT);
         }
+    }
+
+    #[test]
+    fn the_knee_of_a_large_batch_on_several_reactors_is_looked_for_where_it_can_be() {
+        // Bound by the host with any number of reactors, so that larger batches are taken.
+        let mut model = Model::new(1024, 1e6, 0.002, 5);
+        let found = search(&PLAN, &mut model);
+        let best = found.best.unwrap();
+        assert!(
+            best.reactors_count > 1 && best.complete_min_count >= 8,
+            "{best:?}"
+        );
+        assert_eq!(found.ended_by, "precision");
     }
 
     #[test]
