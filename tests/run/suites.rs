@@ -199,9 +199,8 @@ fn the_curve_over_the_position_comes_out_as_modelled() {
 fn a_short_stroke_shortens_the_access_as_modelled() {
     let device =
         "sim:latency=10us,parallelism=1,capacity=100G,seek=1ms..10ms,cap_bytes_per_s=200M..100M";
-    let mut command = lanemark(
-        "suite run short-stroke --quick --read-only --format json --progress none --device",
-    );
+    let mut command =
+        lanemark("suite run short-stroke --read-only --format json --progress none --device");
     command.arg(device);
     for only in [
         "access time",
@@ -213,6 +212,7 @@ fn a_short_stroke_shortens_the_access_as_modelled() {
     }
     let record = Ran::of(&command.output().unwrap()).record();
     // Two uniform places in a part lie a third of it apart on average: 1 ms + 9 ms × part / 3, and 10 µs.
+    // 15 s hold 3,700 of them or more: a standard error is 0.9 % of the mean or less, whatever the seed.
     for (size, part) in [("100%", 1.0), ("10%", 0.1), ("4%", 0.04)] {
         let group = format!("access time size={size}");
         let mean_ns = value(figure(&record, "access time", Some(&group)), "mean");
