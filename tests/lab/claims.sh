@@ -5,7 +5,11 @@
 # address DISK: the PCI function of a namespace.
 address() { basename "$(readlink -f "/sys/block/$1/device/device")"; }
 
-driver() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
+driver() {
+    local link
+    link=$(readlink "/sys/bus/pci/devices/$1/driver")
+    echo "${link##*/}"
+}
 
 # until_there FILE: waits for it, some seconds.
 until_there() {
@@ -56,14 +60,21 @@ ended() {
     echo $(((${EPOCHREALTIME/./} - began) / 1000)) >"$out/$1.ms"
 }
 
-# What a claim must not change: both ends of the disks.
+# What a claim must not change: both ends of the disks, and how often they were written. Sets `state`; hashed only
+# where something was written since (Documentation/block/stat.rst: the fifth field counts writes).
 ends() {
-    local disk
+    local disk fields written=''
     for disk in "$@"; do
+        read -r -a fields <"/sys/block/$disk/stat"
+        written+="$disk ${fields[4]} "
+    done
+    [[ $state != *" $written" ]] || return
+    state="$(for disk in "$@"; do
         head -c 64K "/dev/$disk"
         tail -c 64K "/dev/$disk"
-    done | sha256sum
+    done | sha256sum) $written"
 }
+state=''
 
 # hands_off NAME COMMAND...: `note`, after which both disks must be as before. File systems and arrays may write
 # by themselves in that moment: a tool that writes would do so in each of the tries.
@@ -71,9 +82,11 @@ hands_off() {
     local name=$1 try before
     for try in 1 2 3; do
         sync
-        before=$(ends "$one" "$two")
+        ends "$one" "$two"
+        before=$state
         note "$@"
-        [[ $before != "$(ends "$one" "$two")" ]] || return 0
+        ends "$one" "$two"
+        [[ $before != "$state" ]] || return 0
     done
     echo "$name: written" >>"$out/written"
 }
