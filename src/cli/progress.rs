@@ -257,10 +257,11 @@ fn done(step: &Step, (number, count): (usize, usize)) -> String {
         Outcome::Failed => ": failed",
         Outcome::Refused => ": refused",
     };
-    let directions: [(&str, &Option<Direction>); 5] = [
+    let directions: [(&str, &Option<Direction>); 6] = [
         ("read", &step.read),
         ("write", &step.write),
         ("trim", &step.trim),
+        ("writezeroes", &step.writezeroes),
         ("flush", &step.flush),
         ("probe", &step.probe),
     ];

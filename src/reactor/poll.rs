@@ -89,7 +89,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             }
             let slot_bytes = group
                 .iter()
-                .map(|s| s.spec.max_blocks().saturating_mul(s.block_bytes))
+                .map(|s| s.spec.buffer_blocks().saturating_mul(s.block_bytes))
                 .max();
             let device = group[0].spec.device_index;
             let mut queue = open(device, slots.len(), slot_bytes.unwrap_or(0))?;
