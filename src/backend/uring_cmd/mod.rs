@@ -9,7 +9,7 @@ pub use rules::NvmeRules;
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
-use crate::proto::nvme::{IdentifyNamespace, SmartLog};
+use crate::proto::nvme::{IdentifyNamespace, SmartLog, max_zeroes_bytes};
 use crate::sys::buffers::PageKind;
 use crate::sys::ioctl::{self, OpenMode};
 use crate::sys::nvme::{NvmeError, NvmeNode};
@@ -255,6 +255,16 @@ fn facts(
             Ok(())
         } else {
             Err("the controller has no dataset management".to_owned())
+        },
+        write_zeroes: if controller.write_zeroes {
+            Ok(Some(Bytes(max_zeroes_bytes(
+                node.zeroes_shift(),
+                PAGE_BYTES,
+                max_command.0,
+                logical_block.bytes(),
+            ))))
+        } else {
+            Err("the controller has no Write Zeroes command (ONCS)".to_owned())
         },
         flush: Ok(()),
         probe: Ok(()),
