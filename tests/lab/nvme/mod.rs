@@ -65,7 +65,7 @@ fn formats_with_metadata_run_through_spdk_or_are_refused_by_name() {
     let beside = of("spdk-separate", "64 bytes of separate metadata");
     assert!(beside.read.is_some() && beside.write.is_some());
     of("spdk-separate-large", "64 bytes of separate metadata");
-    guest.refused("spdk-extended", 2, &["64 bytes of interleaved metadata"]);
+    guest.refused_with(2, "spdk-extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
         let zeroes = step.writezeroes.unwrap();
         assert!(zeroes.ios_count == 50 && step.write.is_none(), "{name}");
     }
-    guest.refused("zeroes-large", 2, &["260 KiB", "128 KiB"]);
-    guest.refused("zeroes-uring", 2, &["cannot write zeros", "uring-cmd"]);
+    guest.refused_with(2, "zeroes-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "zeroes-uring", &["cannot write zeros", "uring-cmd"]);
     // Each namespace is filled in its own right, though they have one serial number.
     for name in ["prepare-1", "prepare-2"] {
         let warnings = guest.record(name).warnings;
