@@ -5,16 +5,9 @@
 set -u
 lanemark=$1 out=$2 tests=$3
 
-note() {
-    local name=$1
-    shift
-    "$@" >"$out/$name.out" 2>"$out/$name.err"
-    echo $? >"$out/$name.code"
-}
-must() {
-    local said
-    said=$("$@" 2>&1) || echo "$*: $said" >>"$out/setup.failed"
-}
+# shellcheck source=noted.sh
+source "$(dirname "${BASH_SOURCE[0]}")/noted.sh"
+
 # block SERIAL NSID: its block device; ng SERIAL NSID: its generic node.
 block() {
     local disk
@@ -28,7 +21,7 @@ block() {
     echo /dev/no-disk
 }
 ng() { block "$@" | sed 's,nvme,ng,'; }
-measure() { timeout 120 "$lanemark" run --progress none --format json --ramp_time 0s "$@"; }
+measure() { "$lanemark" run --progress none --format json --ramp_time 0s "$@"; }
 
 part_tests() { note tests env RUST_BACKTRACE=0 "$tests" --test-threads=1 nvme::inside; }
 
@@ -148,12 +141,13 @@ part_guard() {
 
 # removed NAME NODE COMMAND: what a removal in mid-run does, and how long the run goes on after it.
 removed() {
-    local started
+    local started run
     note "$1" measure --device "$2" --rw randread --iodepth 16 --runtime 40s &
+    run=$!
     sleep 5
     started=$(date +%s%N)
     must eval "$3"
-    wait
+    wait "$run"
     echo $((($(date +%s%N) - started) / 1000000)) >"$out/$1.ms"
 }
 

@@ -113,15 +113,16 @@ sent() { printf '%d' "$(<"/sys/block/$disk/device/iorequest_cnt")"; }
 # removed NAME DEVICE COMMAND: a run that loses its device by this command, once it is well on its way: more was
 # sent than the samples for never-written blocks.
 removed() {
-    local started before try
+    local started before try run
     before=$(sent)
     note "lost-$1" measure --device "$2" --rw randread --iodepth 8 --runtime 60s &
+    run=$!
     for try in {1..150}; do
         (($(sent) - before < 1000)) || break
         sleep 0.2
     done
     must eval "$3"
     started=$(date +%s%N)
-    wait
+    wait "$run"
     echo $((($(date +%s%N) - started) / 1000000)) >"$out/lost-$1.ms"
 }

@@ -6,7 +6,7 @@ use crate::backend::{DeviceFacts, Gone, QueueSpec};
 use crate::errno::Errno;
 use crate::request::{Io, Op, Status};
 use crate::sys::nvme::{NvmeRequest, Passthrough};
-use crate::sysfs::nvme_ctrl::{Controller, controllers, is_shown};
+use crate::sysfs::nvme_controller::{Controller, is_shown};
 use crate::sysfs::{DevNum, Sysfs};
 
 /// Status Code Type "path related": the host's driver gave up on the controller (Base, "Status Code – Path
@@ -63,7 +63,7 @@ impl NvmeRules {
         if !is_shown(&self.sysfs, self.dev) {
             return true;
         }
-        let found = controllers(&self.sysfs, &self.generic);
+        let found = Controller::of_generic(&self.sysfs, &self.generic);
         self.had_controllers && found.is_ok_and(|found| found.iter().all(Controller::is_lost))
     }
 }

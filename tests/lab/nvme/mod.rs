@@ -4,111 +4,16 @@
 mod across;
 mod inside;
 
-use crate::invariants;
-use crate::skipped::skipped;
-use crate::support::lab;
-use lanemark::record::{Outcome, Record, Step};
-use std::collections::HashMap;
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use crate::emulated::{Boot, Guest, boot};
 
-/// Files that the guest left, by name.
-struct Guest(HashMap<String, String>);
-
-static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
+static GUEST: Boot<Guest> = Boot::new();
 
 /// What came of the one boot; nothing, with the reason told, where there can be none.
+#[track_caller]
 fn guest() -> Option<&'static Guest> {
-    let _lab = lab()?;
-    match GUEST.get_or_init(boot) {
-        Ok(guest) => Some(guest),
-        Err(why) => {
-            skipped(why);
-            None
-        }
-    }
-}
-
-fn boot() -> Result<Guest, String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    let prepared = Command::new(script).arg("prepare").output().unwrap();
-    if !prepared.status.success() {
-        let said = String::from_utf8_lossy(&prepared.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        return Err(format!("the emulated machine cannot be prepared: {last}"));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let ran = Command::new(script)
-        .args([
-            "run",
-            "--topology",
-            "nvme-io",
-            "--timeout",
-            "600",
-            "--share",
-        ])
-        .arg(folder.path())
-        .args(["tests/lab/nvme.sh", env!("CARGO_BIN_EXE_lanemark")])
-        .arg(folder.path())
-        .arg(std::env::current_exe().unwrap())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "the lab: {ran:?}");
-    let mut files = HashMap::new();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let bytes = std::fs::read(entry.path()).unwrap();
-        files.insert(name, String::from_utf8_lossy(&bytes).into_owned());
-    }
-    assert_eq!(files.get("setup.failed"), None);
-    Ok(Guest(files))
-}
-
-impl Guest {
-    #[track_caller]
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).unwrap_or_else(|| panic!("no {name} came"))
-    }
-
-    #[track_caller]
-    fn code(&self, name: &str) -> i32 {
-        self.text(&format!("{name}.code")).trim().parse().unwrap()
-    }
-
-    #[track_caller]
-    fn record(&self, name: &str) -> Record {
-        let text = self.text(&format!("{name}.out"));
-        let record: Record = serde_json::from_str(text).unwrap_or_else(|error| {
-            panic!(
-                "{name}: {error}: {text} {}",
-                self.text(&format!("{name}.err"))
-            )
-        });
-        invariants::check(&record);
-        record
-    }
-
-    /// The step of a run that must have ended well.
-    #[track_caller]
-    fn step(&self, name: &str) -> Step {
-        let said = self.text(&format!("{name}.err"));
-        assert_eq!(self.code(name), 0, "{name}: {said}");
-        let mut record = self.record(name);
-        assert_eq!(record.status, Outcome::Finished, "{name}");
-        record.steps.remove(0)
-    }
-
-    #[track_caller]
-    fn refused(&self, name: &str, code: i32, words: &[&str]) {
-        let said = self.text(&format!("{name}.err"));
-        assert_eq!(self.code(name), code, "{name}: {said}");
-        for word in words {
-            assert!(said.contains(word), "{name}: no `{word}` in {said}");
-        }
-    }
+    let tests = std::env::current_exe().unwrap();
+    let words = ["tests/lab/nvme.sh", env!("CARGO_BIN_EXE_lanemark")];
+    GUEST.get(|| boot("nvme-io", &words, &[tests.to_str().unwrap()]))
 }
 
 /// The contract and the bytes, which only a program inside can look at.
@@ -160,7 +65,7 @@ fn formats_with_metadata_run_through_spdk_or_are_refused_by_name() {
     let beside = of("spdk-separate", "64 bytes of separate metadata");
     assert!(beside.read.is_some() && beside.write.is_some());
     of("spdk-separate-large", "64 bytes of separate metadata");
-    guest.refused("spdk-extended", 2, &["64 bytes of interleaved metadata"]);
+    guest.refused_with(2, "spdk-extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -200,8 +105,8 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
         let zeroes = step.writezeroes.unwrap();
         assert!(zeroes.ios_count == 50 && step.write.is_none(), "{name}");
     }
-    guest.refused("zeroes-large", 2, &["260 KiB", "128 KiB"]);
-    guest.refused("zeroes-uring", 2, &["cannot write zeros", "uring-cmd"]);
+    guest.refused_with(2, "zeroes-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "zeroes-uring", &["cannot write zeros", "uring-cmd"]);
     // Each namespace is filled in its own right, though they have one serial number.
     for name in ["prepare-1", "prepare-2"] {
         let warnings = guest.record(name).warnings;
@@ -224,15 +129,15 @@ fn probes_price_the_path_and_the_block_layer_has_none() {
     }
     let read = guest.step("probe-read").read.unwrap();
     assert_eq!((read.ios_count, read.bytes_count), (200, 200 * 512));
-    guest.refused("probe-uring", 2, &["cannot probe", "probe-read"]);
+    guest.refused_with(2, "probe-uring", &["cannot probe", "probe-read"]);
 }
 
 #[test]
 fn limits_and_formats_are_kept_or_refused_by_name() {
     let Some(guest) = guest() else { return };
     assert_eq!(guest.step("largest").read.unwrap().ios_count, 100);
-    guest.refused("too-large", 2, &["260 KiB", "128 KiB"]);
-    guest.refused("twice", 2, &["same device"]);
+    guest.refused_with(2, "too-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "twice", &["same device"]);
     let pi = guest.step("pi");
     let stripped = pi
         .backend
@@ -240,12 +145,12 @@ fn limits_and_formats_are_kept_or_refused_by_name() {
         .iter()
         .any(|line| line.contains("PRACT"));
     assert!(stripped, "{:?}", pi.backend.features);
-    guest.refused(
-        "separate",
+    guest.refused_with(
         2,
+        "separate",
         &["64 bytes of separate metadata", "nvme format"],
     );
-    guest.refused("extended", 2, &["64 bytes of interleaved metadata"]);
+    guest.refused_with(2, "extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -296,7 +201,7 @@ fn what_lies_past_the_end_fails_by_name_with_its_block() {
 #[test]
 fn writing_past_the_block_node_is_guarded_like_the_block_node() {
     let Some(guest) = guest() else { return };
-    guest.refused("mounted", 3, &["mounted at /mnt"]);
+    guest.refused_with(3, "mounted", &["mounted at /mnt"]);
     assert!(!guest.step("mounted-read").devices[0].in_use.is_empty());
     let holding = guest.step("holding");
     assert!(holding.write.unwrap().ios_count > 0);
@@ -312,7 +217,7 @@ fn writing_past_the_block_node_is_guarded_like_the_block_node() {
         0,
         "mounted while it was written past the node"
     );
-    guest.refused("serial", 3, &["not unique", "/dev/nvme"]);
+    guest.refused_with(3, "serial", &["not unique", "/dev/nvme"]);
     guest.step("by-path");
 }
 
