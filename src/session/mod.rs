@@ -44,7 +44,7 @@ mod watch;
 pub use auto::{settled, why_not_spdk};
 pub use cost::{EngineCost, EngineLoad, engine_cost, random_reads, tool_cost_ns};
 pub use environment::{environment, tool};
-pub use error::SessionError;
+pub use error::{SessionError, is_gone};
 pub use judge::{Proofs, add_verdict};
 pub use leave::permits;
 pub use observer::{Observer, Phase, Silent, Snapshot};
