@@ -17,6 +17,7 @@ mod describe;
 mod doubts;
 mod environment;
 mod error;
+mod health;
 mod hold;
 mod idle;
 mod judge;
