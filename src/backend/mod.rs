@@ -6,6 +6,8 @@
 pub mod burn;
 #[doc(hidden)]
 pub mod contract;
+#[cfg(test)]
+mod doubt_tests;
 mod facts;
 mod health;
 mod null;
@@ -71,7 +73,7 @@ pub struct QueueSpec {
     pub slot_bytes: u32,
     /// Batching.
     pub batch: Batch,
-    /// Whether writes, trims or flushes may come; a queue opened without refuses them.
+    /// Whether writes, trims, writezeroes or flushes may come; a queue opened without refuses them.
     pub writes: bool,
 }
 

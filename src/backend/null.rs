@@ -36,6 +36,7 @@ impl NullDevice {
                 block_path: None,
                 device_depth: None,
                 trim: Ok(()),
+                write_zeroes: Ok(None),
                 flush: Ok(()),
                 probe: Ok(()),
                 in_use: Vec::new(),

@@ -312,6 +312,7 @@ fn text(plan: &LoadPlan, record: &Record, result: &LoadResult) -> String {
             ("read", &step.read),
             ("write", &step.write),
             ("trim", &step.trim),
+            ("writezeroes", &step.writezeroes),
         ] {
             if let Some(direction) = direction {
                 rows.add_row(row(plan, step, name, direction));

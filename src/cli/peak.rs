@@ -358,10 +358,7 @@ fn text(record: &Record, result: &PeakResult) -> String {
 }
 
 fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
-    let found: Vec<_> = [&step.read, &step.write, &step.trim]
-        .into_iter()
-        .flatten()
-        .collect();
+    let found: Vec<_> = step.on_media().collect();
     let iops: f64 = found.iter().map(|direction| direction.iops).sum();
     let rate: f64 = found.iter().map(|direction| direction.bytes_per_s).sum();
     let worst = |of: fn(&crate::record::Latency) -> u64| {

@@ -4,7 +4,7 @@
 use super::csv::{conditions, words};
 use crate::record::{Direction, Record, Step};
 
-const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "writezeroes"];
 const FIGURES: [&str; 8] = [
     "ios_count",
     "iops",
@@ -73,7 +73,7 @@ fn row(step: &Step) -> Vec<String> {
         status.unwrap_or_default(),
         step.window_s.to_string(),
     ];
-    for direction in [&step.read, &step.write, &step.trim] {
+    for direction in [&step.read, &step.write, &step.trim, &step.writezeroes] {
         match direction {
             Some(direction) => fields.extend(figures(direction)),
             None => fields.extend(FIGURES.map(|_| String::new())),

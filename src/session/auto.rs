@@ -3,8 +3,8 @@
 
 use super::SessionError;
 use super::claim::{State, namespace_disks};
-use super::identity::{Device, Target, pci_address, resolve};
-use super::machine::Machine;
+use super::identity::{Device, Target, pci_address};
+use super::machine::Seen;
 use crate::config::BackendChoice;
 use crate::spdk::{NamespaceChoice, TransportId};
 use crate::sysfs::host::huge_pools;
@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 pub(super) fn settle(
     name: &str,
     choice: BackendChoice,
-    sysfs: &Sysfs,
+    seen: &Seen<'_>,
 ) -> Result<String, SessionError> {
+    let sysfs = seen.sysfs;
     if TransportId::looks_like_one(name) {
         let id = name.parse::<TransportId>().ok();
         let function = id
@@ -30,7 +31,7 @@ pub(super) fn settle(
             .and_then(|id| Function::read(sysfs, Bdf::parse(&id.address)?).ok());
         return match (id, function) {
             (Some(id), Some(function)) if choice != BackendChoice::Spdk => {
-                of_address(name, &id, &function, sysfs)
+                of_address(name, &id, &function, seen)
             }
             // What is wrong with it the driver says best.
             _ => Ok(name.to_owned()),
@@ -45,7 +46,7 @@ pub(super) fn settle(
             BackendChoice::Spdk => Err(SessionError::WrongBackend {
                 device: name.to_owned(),
                 backend: choice.name(),
-                why: why_not_spdk(path, &[], sysfs),
+                why: why_not_spdk_as_seen(path, &[], seen),
             }),
             _ => Ok(name.to_owned()),
         };
@@ -58,7 +59,7 @@ pub(super) fn settle(
 /// # Errors
 /// [`SessionError::Unclear`] where an address leads to no node, or to several.
 pub fn settled(name: &str, sysfs: &Sysfs) -> Result<String, SessionError> {
-    settle(name, BackendChoice::Auto, sysfs)
+    settle(name, BackendChoice::Auto, &Seen::new(sysfs))
 }
 
 /// The address and namespace that a path led to before its device was claimed.
@@ -76,7 +77,7 @@ fn of_address(
     name: &str,
     id: &TransportId,
     function: &Function,
-    sysfs: &Sysfs,
+    seen: &Seen<'_>,
 ) -> Result<String, SessionError> {
     let Some(driver) = function
         .driver
@@ -89,13 +90,13 @@ fn of_address(
         device: name.to_owned(),
         why,
     };
-    let machine = Machine::read(sysfs).map_err(|error| unclear(error.to_string()))?;
+    let machine = (seen.machine()).map_err(|error| unclear(error.to_string()))?;
     let wanted = match id.namespace {
         NamespaceChoice::Id(nsid) => Some(u64::from(nsid)),
         NamespaceChoice::Only | NamespaceChoice::All => None,
     };
     let nsid = |dir: &Path| nvme::Namespace::read(dir).ok().and_then(|found| found.nsid);
-    let nodes: Vec<PathBuf> = namespace_disks(&machine, function)
+    let nodes: Vec<PathBuf> = namespace_disks(machine, function)
         .into_iter()
         .filter(|disk| disk.dev.is_some() && (wanted.is_none() || nsid(disk.dir()) == wanted))
         .map(|disk| machine.node_path(&disk.name))
@@ -162,10 +163,12 @@ pub(super) fn why_spdk(name: &str, choice: BackendChoice, sysfs: &Sysfs) -> Stri
 /// Why SPDK was not taken for a node, in a few words.
 #[must_use]
 pub fn why_not_spdk(path: &Path, in_use: &[String], sysfs: &Sysfs) -> String {
-    let Ok(machine) = Machine::read(sysfs) else {
-        return "what it is cannot be told".to_owned();
-    };
-    let device = match resolve(&machine, path) {
+    why_not_spdk_as_seen(path, in_use, &Seen::new(sysfs))
+}
+
+pub(super) fn why_not_spdk_as_seen(path: &Path, in_use: &[String], seen: &Seen<'_>) -> String {
+    let sysfs = seen.sysfs;
+    let device = match seen.target(path) {
         Ok(Target::Device(device)) => device,
         Ok(Target::File(_)) => return "a regular file".to_owned(),
         Err(_) => return "what it is cannot be told".to_owned(),

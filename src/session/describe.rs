@@ -1,15 +1,14 @@
 //! What the session knows of a device beyond its node: its identity, and what uses it.
 
-use super::guard::in_use;
-use super::identity::{Device, Identity, Target, resolve};
-use super::machine::Machine;
+use super::guard::in_use_as_seen;
+use super::identity::{Device, Identity, Target};
+use super::machine::Seen;
 use crate::backend::DeviceFacts;
-use crate::sysfs::Sysfs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Whether two paths lead to one file, one node, or two nodes of the same identity.
-pub(super) fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
+pub(super) fn same_device(seen: &Seen<'_>, one: &str, other: &str) -> bool {
     let node = |path: &str| {
         let meta = std::fs::metadata(path).ok()?;
         let is_file = meta.is_file();
@@ -22,10 +21,7 @@ pub(super) fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
     if node(one).is_some_and(|id| node(other) == Some(id)) {
         return true;
     }
-    let Ok(machine) = Machine::read(sysfs) else {
-        return false;
-    };
-    let device = |path: &str| match resolve(&machine, Path::new(path)) {
+    let device = |path: &str| match seen.target(Path::new(path)) {
         Ok(Target::Device(device)) => Some(device),
         _ => None,
     };
@@ -40,11 +36,15 @@ pub(super) fn same_device(sysfs: &Sysfs, one: &str, other: &str) -> bool {
 }
 
 /// Adds what the session knows beyond the node: its name, identity, and what uses it.
-pub(super) fn describe(facts: &mut DeviceFacts, name: &str, sysfs: &Sysfs) {
+pub(super) fn describe(facts: &mut DeviceFacts, name: &str, seen: &Seen<'_>) {
     let path = Path::new(name);
-    let identity = identity_of(sysfs, path).unwrap_or_default();
+    let identity = match seen.target(path) {
+        Ok(Target::Device(device)) => device.identity,
+        // A file, or what has no world-wide identity.
+        _ => Identity::default(),
+    };
     name.clone_into(&mut facts.path);
-    facts.in_use = in_use(sysfs, path);
+    facts.in_use = in_use_as_seen(seen, path);
     // A serial number alone is told as such; one with a namespace ID names a device.
     facts.identity = match identity.nsid {
         Some(_) => identity.best(),
@@ -53,13 +53,4 @@ pub(super) fn describe(facts: &mut DeviceFacts, name: &str, sysfs: &Sysfs) {
     facts.model = identity.model.or(facts.model.take());
     facts.serial = identity.serial.or(facts.serial.take());
     facts.firmware = identity.firmware.or(facts.firmware.take());
-}
-
-/// The device's world-wide identity; `None` for files and devices without one.
-fn identity_of(sysfs: &Sysfs, path: &Path) -> Option<Identity> {
-    let machine = Machine::read(sysfs).ok()?;
-    match resolve(&machine, path).ok()? {
-        Target::Device(device) => Some(device.identity),
-        Target::File(_) => None,
-    }
 }

@@ -247,7 +247,7 @@ pub fn whole_disk(machine: &Machine<'_>, disk: &BlockDev) -> Result<Device, Sysf
         path: path.clone(),
         kind: disk.dev.map_or(NodeKind::Other, NodeKind::Block),
     };
-    let identity = Identity::of_disk(disk)?;
+    let identity = machine.identity(disk)?;
     let disks = same_disks(machine, &identity, Some(disk))?;
     Ok(Device {
         asked: path,
@@ -291,7 +291,7 @@ fn device(
         Some(disk) => BlockDev::named(machine.sysfs, disk)?,
         None => named.clone(),
     };
-    let identity = Identity::of_disk(&disk)?;
+    let identity = machine.identity(&disk)?;
     let disks = same_disks(machine, &identity, Some(&disk))?;
     Ok(Target::Device(Box::new(Device {
         asked: path.to_owned(),
@@ -316,7 +316,7 @@ fn same_disks(
     while next < disks.len() {
         for below in same_content(machine, &disks[next])? {
             if !disks.contains(&below) {
-                identities.push(Identity::of_disk(&below)?);
+                identities.push(machine.identity(&below)?);
                 disks.push(below);
             }
         }
@@ -324,7 +324,8 @@ fn same_disks(
     }
     for other in machine.disks() {
         // A disk whose identity cannot be read cannot be told from this one by anything but its name.
-        let is_same = Identity::of_disk(other)
+        let is_same = machine
+            .identity(other)
             .is_ok_and(|found| identities.iter().any(|known| known.may_be(&found)));
         if is_same && !disks.contains(other) {
             disks.push(other.clone());

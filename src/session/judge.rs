@@ -108,7 +108,7 @@ fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
     let mut sizes: Vec<u64> = Vec::new();
     for stream in &plan.streams {
         let device = step.devices.get(stream.device_index as usize)?;
-        let moves = !matches!(stream.ops, OpMix::Trim | OpMix::Probe);
+        let moves = !matches!(stream.ops, OpMix::Trim | OpMix::WriteZeroes | OpMix::Probe);
         for size in stream.sizes.iter().filter(|_| moves) {
             let bytes = u64::from(size.blocks) * u64::from(device.logical_block_bytes);
             if !sizes.contains(&bytes) {

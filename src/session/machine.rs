@@ -1,8 +1,11 @@
 //! One look at the machine: its block devices and everything that can be using them. Read once, asked often.
 
+use super::identity::{Identity, IdentityError, Target, resolve};
 use crate::sysfs::filesystems::{self, FsMember};
 use crate::sysfs::mounts::Mounts;
 use crate::sysfs::{BlockDev, DevNum, Node, NodeKind, Swap, Sysfs, SysfsError, block, swaps};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A loop device and what it stands on.
@@ -34,6 +37,8 @@ pub struct Machine<'a> {
     pub members: Result<Vec<FsMember>, SysfsError>,
     /// Loop devices in use.
     pub loops: Vec<Loop>,
+    /// Who the disks are, as far as somebody has asked: each is a dozen files.
+    identities: RefCell<HashMap<String, Result<Identity, SysfsError>>>,
 }
 
 impl<'a> Machine<'a> {
@@ -59,6 +64,21 @@ impl<'a> Machine<'a> {
             swaps: swaps::swaps(sysfs),
             members: filesystems::members(sysfs),
             loops,
+            identities: RefCell::default(),
+        })
+    }
+
+    /// Who a disk is. The same at every call: each disk is compared with every other.
+    ///
+    /// # Errors
+    /// [`SysfsError`] where a fact exists but is unreadable or garbled.
+    pub fn identity(&self, disk: &BlockDev) -> Result<Identity, SysfsError> {
+        let known = self.identities.borrow().get(&disk.name).cloned();
+        known.unwrap_or_else(|| {
+            let read = Identity::of_disk(disk);
+            let mut identities = self.identities.borrow_mut();
+            identities.insert(disk.name.clone(), read.clone());
+            read
         })
     }
 
@@ -164,5 +184,51 @@ fn look_at(sysfs: &Sysfs, device: &BlockDev, backing: block::Backing) -> Loop {
         name: device.name.clone(),
         backing,
         node: found,
+    }
+}
+
+/// The machine as it was when somebody first asked, and where paths led then. For naming and describing the devices
+/// of a run, of which there may be many. Who decides about writing looks anew instead: the guard.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// Where it is read.
+    pub sysfs: &'a Sysfs,
+    machine: OnceCell<Result<Machine<'a>, SysfsError>>,
+    targets: RefCell<HashMap<PathBuf, Result<Target, IdentityError>>>,
+}
+
+impl<'a> Seen<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(sysfs: &'a Sysfs) -> Self {
+        Self {
+            sysfs,
+            machine: OnceCell::new(),
+            targets: RefCell::default(),
+        }
+    }
+
+    /// The machine.
+    ///
+    /// # Errors
+    /// [`SysfsError::Read`] where there is no list of block devices at all.
+    pub fn machine(&self) -> Result<&Machine<'a>, SysfsError> {
+        let read = self.machine.get_or_init(|| Machine::read(self.sysfs));
+        read.as_ref().map_err(Clone::clone)
+    }
+
+    /// What a path leads to.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    pub fn target(&self, path: &Path) -> Result<Target, IdentityError> {
+        let known = self.targets.borrow().get(path).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let found = resolve(self.machine()?, path);
+        let mut targets = self.targets.borrow_mut();
+        targets.insert(path.to_owned(), found.clone());
+        found
     }
 }

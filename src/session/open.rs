@@ -4,6 +4,7 @@ use super::SessionError;
 use super::auto;
 use super::describe::{describe, same_device};
 use super::guard::{Guard, Permit};
+use super::machine::Seen;
 use super::named::{Named, backend_for};
 use super::open_sg;
 use super::open_uring_cmd;
@@ -78,9 +79,10 @@ impl Opened {
         sysfs: &Sysfs,
         setup: &mut Setup<'_>,
     ) -> Result<Self, SessionError> {
+        let seen = &Seen::new(sysfs);
         let mut settled = Vec::new();
         for name in names {
-            settled.push(auto::settle(name, choice, sysfs)?);
+            settled.push(auto::settle(name, choice, seen)?);
         }
         let names: Vec<&str> = settled.iter().map(String::as_str).collect();
         let names = names.as_slice();
@@ -95,14 +97,14 @@ impl Opened {
                 why: "all devices of a job are driven by one backend; make two jobs".to_owned(),
             });
         }
-        named_once(names, sysfs)?;
+        named_once(names, seen)?;
         match kinds.first() {
             Some(BackendChoice::Null) => open_null(names, sysfs),
             Some(BackendChoice::Sim) => open_sim(names, sysfs),
-            Some(BackendChoice::UringCmd) => open_uring_cmd::open(names, choice, sysfs),
-            Some(BackendChoice::Sg) => open_sg::open(names, choice, sysfs),
+            Some(BackendChoice::UringCmd) => open_uring_cmd::open(names, choice, seen),
+            Some(BackendChoice::Sg) => open_sg::open(names, choice, seen),
             Some(BackendChoice::Spdk) => open_spdk(names, choice, sysfs),
-            _ => open_uring(names, choice, sysfs, setup),
+            _ => open_uring(names, choice, seen, setup),
         }
     }
 
@@ -121,6 +123,7 @@ impl Opened {
         if let Self::UringCmd { devices, .. } = &mut self {
             open_uring_cmd::permit_writes(devices, permits, sysfs)?;
         }
+        let seen = Seen::new(sysfs);
         if let Self::Uring { devices, .. } = &mut self {
             for device in devices
                 .iter_mut()
@@ -136,7 +139,7 @@ impl Opened {
                     ..UringOptions::default()
                 };
                 let writable = UringDevice::open_at(sysfs, permit.path(), options)?;
-                *device = writable.with_facts(|facts| describe(facts, &name, sysfs));
+                *device = writable.with_facts(|facts| describe(facts, &name, &seen));
             }
         }
         Ok(self)
@@ -226,7 +229,7 @@ impl Opened {
 }
 
 /// One device under two names would be taken for two: twice the load, half the figures.
-fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
+fn named_once(names: &[&str], seen: &Seen<'_>) -> Result<(), SessionError> {
     for (index, one) in names.iter().enumerate() {
         let same = (names[..index].iter()).find(|other| auto::is_same_spdk(one, other));
         if let Some(other) = same {
@@ -236,7 +239,7 @@ fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
             });
         }
     }
-    let is_path = |name: &&&str| Named::of(name, sysfs).is_path();
+    let is_path = |name: &&&str| Named::of(name, seen.sysfs).is_path();
     let paths: Vec<&str> = names.iter().filter(is_path).copied().collect();
     if paths.len() < 2 {
         return Ok(());
@@ -244,7 +247,7 @@ fn named_once(names: &[&str], sysfs: &Sysfs) -> Result<(), SessionError> {
     for (index, one) in paths.iter().enumerate() {
         let same = paths[..index]
             .iter()
-            .find(|other| same_device(sysfs, one, other));
+            .find(|other| same_device(seen, one, other));
         if let Some(other) = same {
             return Err(SessionError::SameDevice {
                 device: (*one).to_owned(),
@@ -312,9 +315,10 @@ fn open_sim(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {
 fn open_uring(
     names: &[&str],
     choice: BackendChoice,
-    sysfs: &Sysfs,
+    seen: &Seen<'_>,
     setup: &mut Setup<'_>,
 ) -> Result<Opened, SessionError> {
+    let sysfs = seen.sysfs;
     let (mut devices, mut scratch) = (Vec::new(), Vec::new());
     for name in names {
         if let Named::Scratch(rest) = Named::of(name, sysfs) {
@@ -331,7 +335,7 @@ fn open_uring(
             scratch.push(file);
         } else {
             let device = UringDevice::open_at(sysfs, Path::new(name), UringOptions::default())?;
-            devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
+            devices.push(device.with_facts(|facts| describe(facts, name, seen)));
         }
     }
     let reason = if choice == BackendChoice::Uring {
@@ -342,7 +346,7 @@ fn open_uring(
     {
         "auto: a regular file".to_owned()
     } else {
-        format!("auto: {}", not_spdk(&devices, sysfs))
+        format!("auto: {}", not_spdk(&devices, seen))
     };
     Ok(Opened::Uring {
         devices,
@@ -358,10 +362,10 @@ fn open_spdk(names: &[&str], choice: BackendChoice, sysfs: &Sysfs) -> Result<Ope
 }
 
 /// Why SPDK was not taken, for each kind of device once.
-fn not_spdk(devices: &[UringDevice], sysfs: &Sysfs) -> String {
+fn not_spdk(devices: &[UringDevice], seen: &Seen<'_>) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for facts in devices.iter().map(Device::facts) {
-        let reason = auto::why_not_spdk(Path::new(&facts.path), &facts.in_use, sysfs);
+        let reason = auto::why_not_spdk_as_seen(Path::new(&facts.path), &facts.in_use, seen);
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }

@@ -4,6 +4,7 @@ use super::SessionError;
 use super::describe::describe;
 use super::guard::{Guard, Permit};
 use super::hold::hold;
+use super::machine::Seen;
 use super::open::Opened;
 use crate::backend::Device;
 use crate::backend::sg::SgDevice;
@@ -30,12 +31,12 @@ pub(super) fn is_disk(sysfs: &Sysfs, major: u32, minor: u32) -> bool {
 pub(super) fn open(
     names: &[&str],
     choice: BackendChoice,
-    sysfs: &Sysfs,
+    seen: &Seen<'_>,
 ) -> Result<Opened, SessionError> {
     let mut devices = Vec::new();
     for name in names {
-        let device = SgDevice::open_at(sysfs, Path::new(name))?;
-        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
+        let device = SgDevice::open_at(seen.sysfs, Path::new(name))?;
+        devices.push(device.with_facts(|facts| describe(facts, name, seen)));
     }
     let reason = match choice {
         BackendChoice::Sg => "asked for",
@@ -53,6 +54,7 @@ pub(super) fn permit_writes(
     permits: &HashMap<String, Permit>,
     sysfs: &Sysfs,
 ) -> Result<(), SessionError> {
+    let seen = Seen::new(sysfs);
     for device in devices {
         let name = device.facts().path.clone();
         let Some(permit) = permits.get(&name) else {
@@ -62,7 +64,7 @@ pub(super) fn permit_writes(
         let held = hold(permit, sysfs)?;
         Guard::new(sysfs).again(permit)?;
         let writable = SgDevice::open_at(sysfs, permit.path())?.with_writes(held)?;
-        *device = writable.with_facts(|facts| describe(facts, &name, sysfs));
+        *device = writable.with_facts(|facts| describe(facts, &name, &seen));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::SessionError;
 use super::describe::describe;
 use super::guard::{Guard, Permit};
 use super::hold::hold;
+use super::machine::Seen;
 use super::open::Opened;
 use crate::backend::Device;
 use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
@@ -16,13 +17,13 @@ use std::path::Path;
 pub(super) fn open(
     names: &[&str],
     choice: BackendChoice,
-    sysfs: &Sysfs,
+    seen: &Seen<'_>,
 ) -> Result<Opened, SessionError> {
     let mut devices = Vec::new();
     for name in names {
         let options = UringCmdOptions::default();
-        let device = UringCmdDevice::open_at(sysfs, Path::new(name), options)?;
-        devices.push(device.with_facts(|facts| describe(facts, name, sysfs)));
+        let device = UringCmdDevice::open_at(seen.sysfs, Path::new(name), options)?;
+        devices.push(device.with_facts(|facts| describe(facts, name, seen)));
     }
     let reason = match choice {
         BackendChoice::UringCmd => "asked for",
@@ -40,6 +41,7 @@ pub(super) fn permit_writes(
     permits: &HashMap<String, Permit>,
     sysfs: &Sysfs,
 ) -> Result<(), SessionError> {
+    let seen = Seen::new(sysfs);
     for device in devices {
         let name = device.facts().path.clone();
         let Some(permit) = permits.get(&name) else {
@@ -54,7 +56,7 @@ pub(super) fn permit_writes(
         };
         let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
         *device = writable
-            .with_facts(|facts| describe(facts, &name, sysfs))
+            .with_facts(|facts| describe(facts, &name, &seen))
             .holding(held);
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::{preflight_polling, spdk_checks};
 use crate::spdk::{iommu as widths, preflight as lacks};
 use crate::sysfs::host::{self, HugePool, Limit};
 use crate::sysfs::nvme::is_nvme;
-use crate::sysfs::nvme_ctrl::generic_nodes_count;
+use crate::sysfs::nvme_controller::generic_nodes_count;
 use crate::sysfs::{BlockDev, Sysfs, SysfsError};
 use crate::units::Bytes;
 use serde::Serialize;

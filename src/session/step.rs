@@ -9,11 +9,13 @@ use super::place::place;
 use super::spdk_step;
 use super::watch::Watch;
 use super::{Observer, SessionError};
-use crate::backend::DeviceFacts;
 use crate::backend::burn::{Burn, BurningDevice, Skip, Spin};
+use crate::backend::{Device, DeviceFacts};
 use crate::config::StepPlan;
 use crate::measure::{Collector, StampChoice};
-use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
+use crate::reactor::{
+    Control, ReactorError, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team,
+};
 use crate::record::{BackendUse, Step};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
@@ -135,7 +137,7 @@ impl Session {
         facts.iter().map(read).collect()
     }
 
-    /// The only place that goes from kinds of backends to the generic loop.
+    /// The only place that goes from kinds of backends to the generic loop. `burn_ns` is burnt at each completion.
     fn run(
         &self,
         opened: &Opened,
@@ -143,73 +145,40 @@ impl Session {
         burn_ns: Option<u64>,
         watch: &mut dyn FnMut(&Collector),
     ) -> Result<TeamEnd, SessionError> {
-        let (clock, control) = (&self.clock, &self.control);
-        if let Some(ns) = burn_ns {
-            return self.run_burning(opened, setups, ns, watch);
-        }
         Ok(match opened {
-            Opened::Null(devices) => run_team(devices, setups, clock, control, watch)?,
-            Opened::Uring { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::UringCmd { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::Sg { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::Spdk { devices, .. } => run_team(devices, setups, clock, control, watch)?,
+            Opened::Null(devices) => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Uring { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::UringCmd { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Sg { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Spdk { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
             Opened::Sim { devices, clock } => {
-                run_virtual_team(devices, setups, clock, control, watch)?
+                let control = &self.control;
+                match burn_ns {
+                    None => run_virtual_team(devices, setups, clock, control, watch)?,
+                    Some(ns) => {
+                        let devices = burning(devices, &Skip(clock.clone()), ns);
+                        run_virtual_team(&devices, setups, clock, control, watch)?
+                    }
+                }
             }
         })
     }
 
-    /// The same around devices that burn time at each completion.
-    fn run_burning(
+    fn team<D: Device + Sync>(
         &self,
-        opened: &Opened,
+        devices: &[D],
         setups: &[ReactorSetup],
-        ns: u64,
+        burn_ns: Option<u64>,
         watch: &mut dyn FnMut(&Collector),
-    ) -> Result<TeamEnd, SessionError> {
+    ) -> Result<TeamEnd, ReactorError> {
         let (clock, control) = (&self.clock, &self.control);
-        let spin = || Spin(*clock);
-        Ok(match opened {
-            Opened::Null(devices) => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Uring { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::UringCmd { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Sg { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Spdk { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Sim { devices, clock } => {
-                let devices = burning(devices, &Skip(clock.clone()), ns);
-                run_virtual_team(&devices, setups, clock, control, watch)?
+        match burn_ns {
+            None => run_team(devices, setups, clock, control, watch),
+            Some(ns) => {
+                let devices = burning(devices, &Spin(*clock), ns);
+                run_team(&devices, setups, clock, control, watch)
             }
-        })
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything public here is safe to call. Each unsafe block says who guarantees what.
 #![allow(unsafe_code)]
 
+pub mod bounded;
 pub mod buffers;
 pub mod clock;
 pub mod cpu;

@@ -9,9 +9,7 @@ use super::pci::Bdf;
 use super::{Sysfs, SysfsError, link_name, read_u64, read_word};
 use crate::errno::Errno;
 use crate::units::Bytes;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Drivers may bind in the background (the kernel's nvme asks for that).
@@ -23,8 +21,14 @@ pub trait Kernel {
     /// Writes `text` into a file of sysfs in one call. Never makes a file.
     ///
     /// # Errors
-    /// The errno of the open or the write.
+    /// The errno of the open or the write; ETIMEDOUT where it has not returned within
+    /// [`Kernel::write_limit`], and may still be carried out.
     fn write(&self, path: &Path, text: &str) -> Result<(), Errno>;
+
+    /// How long a write may take.
+    fn write_limit(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Loads a module.
     ///
@@ -35,32 +39,6 @@ pub trait Kernel {
     /// How long drivers and nodes may take to appear.
     fn patience(&self) -> Duration {
         PATIENCE
-    }
-}
-
-/// The running kernel.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct HostKernel;
-
-impl Kernel for HostKernel {
-    fn write(&self, path: &Path, text: &str) -> Result<(), Errno> {
-        let opened = std::fs::OpenOptions::new().write(true).open(path);
-        opened
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| Errno::of(&error))
-    }
-
-    fn load_module(&self, name: &str) -> Result<(), String> {
-        let done = Command::new("modprobe")
-            .arg(name)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("modprobe cannot be run: {error}"))?;
-        if done.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&done.stderr);
-        Err(said.lines().last().unwrap_or("it failed").trim().to_owned())
     }
 }
 
@@ -76,6 +54,18 @@ pub enum BindError {
         text: String,
         /// Why not.
         errno: Errno,
+    },
+    /// The kernel has not come back from it. It may still do it at any time.
+    #[error(
+        "the kernel has not done `{text}` of {path} within {limit_s} s, and may still do it: a driver waits for its device; see dmesg"
+    )]
+    Stuck {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        text: String,
+        /// What was waited.
+        limit_s: u64,
     },
     /// The kernel took the word, and the driver did not take the device.
     #[error("{bdf}: {wanted} did not take it within {limit_s} s; it is on {found}: see dmesg")]
@@ -114,13 +104,16 @@ impl<'a> Binder<'a> {
     }
 
     fn write(&self, path: PathBuf, text: &str) -> Result<(), BindError> {
-        self.kernel
-            .write(&path, text)
-            .map_err(|errno| BindError::Write {
+        let done = self.kernel.write(&path, text);
+        let text = text.trim().to_owned();
+        done.map_err(|errno| match errno {
+            Errno(libc::ETIMEDOUT) => BindError::Stuck {
                 path,
-                text: text.trim().to_owned(),
-                errno,
-            })
+                text,
+                limit_s: self.kernel.write_limit().as_secs(),
+            },
+            errno => BindError::Write { path, text, errno },
+        })
     }
 
     /// The driver that has the function now.
@@ -253,15 +246,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn the_host_kernel_writes_into_what_is_there_and_makes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("nr_hugepages");
-        assert_eq!(HostKernel.write(&path, "1"), Err(Errno(libc::ENOENT)));
-        assert!(!path.exists());
-        std::fs::write(&path, "").unwrap();
-        HostKernel.write(&path, "12").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "12");
+    /// A kernel that is asked nothing.
+    struct Idle;
+
+    impl Kernel for Idle {
+        fn write(&self, _path: &Path, _text: &str) -> Result<(), Errno> {
+            Err(Errno(libc::ETIMEDOUT))
+        }
+
+        fn load_module(&self, _name: &str) -> Result<(), String> {
+            Err("no module".to_owned())
+        }
     }
 
     #[test]
@@ -271,7 +266,7 @@ mod tests {
         let device = folder.path().join("sys/bus/pci/devices/0000:01:00.0");
         std::fs::create_dir_all(&device).unwrap();
         let sysfs = Sysfs::at(folder.path());
-        let binder = Binder::new(&sysfs, &HostKernel);
+        let binder = Binder::new(&sysfs, &Idle);
         assert_eq!(binder.reserved_for(bdf), Ok(None));
         for (text, found) in [
             ("(null)\n", None),
@@ -281,5 +276,7 @@ mod tests {
             std::fs::write(device.join("driver_override"), text).unwrap();
             assert_eq!(binder.reserved_for(bdf).unwrap().as_deref(), found);
         }
+        let stuck = binder.reserve_for(bdf, None);
+        assert!(matches!(stuck, Err(BindError::Stuck { .. })), "{stuck:?}");
     }
 }

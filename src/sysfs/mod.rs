@@ -18,7 +18,6 @@ pub mod mounts;
 pub mod node;
 pub mod nvme;
 pub mod nvme_controller;
-pub mod nvme_ctrl;
 pub mod pci;
 pub mod sas;
 pub mod scsi;

@@ -5,21 +5,34 @@
 # address DISK: the PCI function of a namespace.
 address() { basename "$(readlink -f "/sys/block/$1/device/device")"; }
 
-driver() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
+driver() {
+    local link
+    link=$(readlink "/sys/bus/pci/devices/$1/driver")
+    echo "${link##*/}"
+}
 
 # until_there FILE: waits for it, some seconds.
 until_there() {
     local try
-    for try in {1..100}; do
+    for try in {1..600}; do
         [[ ! -e $1 ]] || return 0
         sleep 0.1
     done
     echo "$1 did not come" >>"$out/setup.failed"
 }
+# until_gone FILE: likewise.
+until_gone() {
+    local try
+    for try in {1..600}; do
+        [[ -e $1 ]] || return 0
+        sleep 0.1
+    done
+    echo "$1 did not go" >>"$out/setup.failed"
+}
 # until_running NAME: waits until the run that `note` started shows progress.
 until_running() {
     local try
-    for try in {1..300}; do
+    for try in {1..1200}; do
         ! grep -qs '"measure"' "$out/$1.err" || return 0
         sleep 0.1
     done
@@ -32,28 +45,36 @@ release() { "$lanemark" release --format json "$@"; }
 long() {
     local name=$1
     shift
+    doing "$name $EPOCHREALTIME"
     "$lanemark" run --progress json --format json --ramp_time 0s "$@" >"$out/$name.out" 2>"$out/$name.err" &
     long_pid=$!
     until_running "$name"
 }
 # ended NAME: its exit code, and how long it took from now.
 ended() {
-    local began code
-    began=$(date +%s%N)
+    local began=${EPOCHREALTIME/./} code
+    doing "$1 ends $began"
     wait "$long_pid"
     code=$?
     echo $code >"$out/$1.code"
-    echo $((($(date +%s%N) - began) / 1000000)) >"$out/$1.ms"
+    echo $(((${EPOCHREALTIME/./} - began) / 1000)) >"$out/$1.ms"
 }
 
-# What a claim must not change: both ends of the disks.
+# What a claim must not change: both ends of the disks, and how often they were written. Sets `state`; hashed only
+# where something was written since (Documentation/block/stat.rst: the fifth field counts writes).
 ends() {
-    local disk
+    local disk fields written=''
     for disk in "$@"; do
+        read -r -a fields <"/sys/block/$disk/stat"
+        written+="$disk ${fields[4]} "
+    done
+    [[ $state != *" $written" ]] || return
+    state="$(for disk in "$@"; do
         head -c 64K "/dev/$disk"
         tail -c 64K "/dev/$disk"
-    done | sha256sum
+    done | sha256sum) $written"
 }
+state=''
 
 # hands_off NAME COMMAND...: `note`, after which both disks must be as before. File systems and arrays may write
 # by themselves in that moment: a tool that writes would do so in each of the tries.
@@ -61,9 +82,11 @@ hands_off() {
     local name=$1 try before
     for try in 1 2 3; do
         sync
-        before=$(ends "$one" "$two")
+        ends "$one" "$two"
+        before=$state
         note "$@"
-        [[ $before != "$(ends "$one" "$two")" ]] || return 0
+        ends "$one" "$two"
+        [[ $before != "$state" ]] || return 0
     done
     echo "$name: written" >>"$out/written"
 }
@@ -100,8 +123,6 @@ part_claim() {
     local disk bdf
     disk=$(namespace LABNVME0001 1)
     bdf=$(address "$disk")
-    # What the LVM part left there would be found before every write.
-    must dd if=/dev/zero of="/dev/$disk" bs=1M count=4 oflag=direct status=none
     # Written through the kernel, read through SPDK.
     note data-uring measure --device "/dev/$disk" --rw write --bs 64k --number_ios 32 --allow-write "/dev/$disk"
     must dd if="/dev/$disk" of="$out/data-uring.bin" bs=1M count=2 iflag=direct status=none
@@ -188,7 +209,6 @@ danger_mounts() {
     must mount -o noatime "/dev/$two" /mnt
     no_claim mount "$bdf" claim "$bdf"
     fine read-mounted measure --device "/dev/$two" --rw randread --number_ios 4
-    must dd if=/dev/zero of="/dev/$one" bs=1M count=4 oflag=direct status=none
     fine write-beside-mounted measure --device "/dev/$one" --rw randwrite --number_ios 4 --allow-write "/dev/$one"
     no_claim mount-by-other-namespace "$bdf" claim "/dev/$one"
     no_claim mount-by-generic "$bdf" claim "/dev/ng${one#nvme}"
@@ -281,6 +301,37 @@ danger_holders() {
     must dmsetup create lablinear --table "0 8192 linear /dev/$two 0"
     held linear mbr
     must dmsetup remove lablinear
+    held_by_loop
+    held_by_bcache
+}
+
+held_by_loop() {
+    local loop
+    must modprobe loop
+    loop=$(losetup --find --show "/dev/$two")
+    held loop mbr
+    must mkfs.ext4 -q "$loop"
+    must mount -o ro,noload "$loop" /mnt
+    held loop-mounted ext4
+    must umount /mnt
+    must losetup -d "$loop"
+    must wipefs -q -a "/dev/$two"
+}
+
+held_by_bcache() {
+    local cache
+    if ! modprobe bcache || ! command -v make-bcache >/dev/null; then
+        echo "no bcache: $(command -v make-bcache)" >"$out/bcache.absent"
+        return
+    fi
+    must make-bcache --wipe-bcache --block 4k -B "/dev/$two"
+    must eval "echo /dev/$two >/sys/fs/bcache/register"
+    cache=$(basename "$(echo "/sys/block/$two/holders"/bcache*)")
+    held bcache bcache
+    must eval "echo 1 >/sys/block/$cache/bcache/stop"
+    until_gone "/sys/block/$two/holders/$cache"
+    no_write bcache-stopped "/dev/$two"
+    must wipefs -q -a "/dev/$two"
 }
 
 danger_others() {
@@ -326,21 +377,23 @@ danger_others() {
 
 # Drivers taken away and devices taken out, in mid-run. The last part: what is taken out does not come back.
 part_gone() {
-    local disk bdf
+    local disk bdf unbind
     disk=$(namespace LABNVME0002 1)
     bdf=$(address "$disk")
     must eval 'echo 200 >/proc/sys/vm/nr_hugepages'
     long unbind-uring --device "/dev/$disk" --rw randread --iodepth 16 --runtime 60s
     echo "$bdf" >/sys/bus/pci/drivers/nvme/unbind &
+    unbind=$!
     ended unbind-uring
-    wait
+    wait "$unbind"
     must eval "echo $bdf >/sys/bus/pci/drivers/nvme/bind"
     until_there "/dev/$disk"
     sleep 1
     long unbind-spdk --claim --device "$bdf ns:1" --rw randread --iodepth 16 --runtime 60s
     echo "$bdf" >/sys/bus/pci/drivers/vfio-pci/unbind &
+    unbind=$!
     ended unbind-spdk
-    wait
+    wait "$unbind"
     driver "$bdf" >"$out/unbind-spdk.driver"
     "$lanemark" release --all >/dev/null 2>&1
     until_there "/dev/$disk"

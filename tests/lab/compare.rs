@@ -2,26 +2,16 @@
 //! runs there is `guest_compare.sh`. An emulator's figures say nothing of hardware: what is held here is that the
 //! tables are whole, that what differs is named, and that too few rounds show no difference.
 
+use crate::emulated::{Boot, Guest, boot};
 use crate::skipped::skipped;
-use crate::support::{boots, lab};
+use crate::support::boots;
 use lanemark::record::{Comparison, ComparisonVerdict as Verdict, Outcome};
-use std::path::Path;
-use std::process::{Command, Stdio};
 
-fn text(folder: &Path, name: &str) -> String {
-    std::fs::read_to_string(folder.join(name)).unwrap_or_default()
-}
+static GUEST: Boot<Guest> = Boot::new();
 
 #[track_caller]
-fn comparison(folder: &Path, name: &str) -> Comparison {
-    let said = text(folder, &format!("{name}.err"));
-    assert_eq!(
-        text(folder, &format!("{name}.code")).trim(),
-        "0",
-        "{name}: {said}"
-    );
-    let comparison: Comparison =
-        serde_json::from_str(&text(folder, &format!("{name}.out"))).unwrap();
+fn comparison(guest: &Guest, name: &str) -> Comparison {
+    let comparison: Comparison = serde_json::from_value(guest.json(name)).unwrap();
     assert_eq!(comparison.status, Outcome::Finished, "{name}");
     comparison
 }
@@ -70,38 +60,16 @@ fn differs_in(comparison: &Comparison, name: &str) -> bool {
         .any(|confounder| confounder.name == name)
 }
 
-/// Boots the topology and runs the comparisons there; nothing where the emulated machine cannot be had.
-fn boot() -> Option<tempfile::TempDir> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    let prepared = Command::new(script).arg("prepare").output().unwrap();
-    if !prepared.status.success() {
-        skipped("the emulated machine cannot be prepared");
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let ran = Command::new(script)
-        .args(["run", "--topology", "same-drive", "--timeout", "600"])
-        .arg("--share")
-        .arg(folder.path())
-        .args(["tests/lab/guest_compare.sh", env!("CARGO_BIN_EXE_lanemark")])
-        .arg(folder.path())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(text(folder.path(), "setup.failed"), "", "{ran:?}");
-    Some(folder)
-}
-
 #[test]
 fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
-    let Some(_lab) = lab() else { return };
     if !boots() {
         return;
     }
-    let Some(folder) = boot() else { return };
-    let folder = folder.path();
-    let sas = comparison(folder, "sas-sata");
+    let words = ["tests/lab/guest_compare.sh", env!("CARGO_BIN_EXE_lanemark")];
+    let Some(guest) = GUEST.get(|| boot("same-drive", &words, &[])) else {
+        return;
+    };
+    let sas = comparison(guest, "sas-sata");
     is_whole(&sas, 6, true);
     // One drive by its identity: what differs is the way to it.
     assert!(
@@ -114,17 +82,17 @@ fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
         "{:?}",
         sas.conclusions
     );
-    is_whole(&comparison(folder, "raid-sata"), 3, true);
-    let sg = comparison(folder, "sg-uring");
+    is_whole(&comparison(guest, "raid-sata"), 3, true);
+    let sg = comparison(guest, "sg-uring");
     is_whole(&sg, 3, true);
     assert!(differs_in(&sg, "backend"), "{:?}", sg.confounders);
-    let few = comparison(folder, "few");
+    let few = comparison(guest, "few");
     is_whole(&few, 2, false);
     for metric in few.steps.iter().flat_map(|step| &step.metrics) {
         assert_eq!(metric.against[0].verdict, Verdict::NoDifferenceShown);
     }
-    assert!(text(folder, "text.out").contains("verdict"));
-    let absent = text(folder, "absent");
+    assert!(guest.text("text.out").contains("verdict"));
+    let absent = guest.found("absent").unwrap_or_default();
     for (backend, name) in [("uring-cmd", "cmd-uring"), ("spdk", "spdk-uring")] {
         if absent.contains(&format!("{backend}: ")) {
             skipped(&format!(
@@ -132,7 +100,7 @@ fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
             ));
             continue;
         }
-        let compared = comparison(folder, name);
+        let compared = comparison(guest, name);
         assert!(
             differs_in(&compared, "backend"),
             "{name}: {:?}",

@@ -1,47 +1,19 @@
 //! Real controllers, holders and removals, in the emulated machine of `scripts/lab`: one boot, whose results
 //! every test here reads. What runs there is `guest.sh`.
 
-pub use crate::emulated::Guest;
-use crate::emulated::{boot, prepared};
+use crate::emulated::{Boot, Guest, boot};
 use crate::links;
 use crate::skipped::skipped;
-use crate::support::{boots, lab};
-use std::sync::OnceLock;
 
-/// What takes devices out comes last.
 const PARTS: [&str; 7] = ["devices", "delay", "sg", "lvm", "md", "crypt", "poll"];
 
-/// Parts of `claims.sh`, for `guest_claims.rs`.
-const CLAIM_PARTS: [&str; 6] = ["claim", "lease", "mounts", "holders", "others", "gone"];
-
-static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
+static GUEST: Boot<Guest> = Boot::new();
 
 /// What came of the one boot; nothing, with the reason told, where there can be none.
+#[track_caller]
 pub fn guest() -> Option<&'static Guest> {
-    let _lab = lab()?;
-    match GUEST.get_or_init(|| prepared().map(|()| boot_default())) {
-        Ok(guest) => Some(guest),
-        Err(why) => {
-            skipped(why);
-            None
-        }
-    }
-}
-
-/// The same where the boot has gone through the claims as well.
-pub fn guest_with_claims() -> Option<&'static Guest> {
-    if boots() { guest() } else { None }
-}
-
-fn boot_default() -> Guest {
-    let tests = std::env::current_exe().unwrap();
     let lanemark = env!("CARGO_BIN_EXE_lanemark");
-    let words = ["tests/lab/guest.sh", lanemark, tests.to_str().unwrap()];
-    let mut parts = PARTS.to_vec();
-    if std::env::var("LANEMARK_BOOTS").as_deref() == Ok("1") {
-        parts.extend(CLAIM_PARTS);
-    }
-    boot("default", &words, &parts)
+    GUEST.get(|| boot("default", &["tests/lab/guest.sh", lanemark], &PARTS))
 }
 
 /// Serial number, model, size in bytes, logical block, PCI function, driver.

@@ -1,24 +1,13 @@
 #!/bin/bash
 # Runs in the lab's guest: makes devices, holders and failures of every kind, runs lanemark on them and
 # leaves what came of it in the shared folder, where the test reads it.
-# usage: guest.sh LANEMARK TESTS FOLDER PART...
+# usage: guest.sh LANEMARK FOLDER PART...
 set -u
-lanemark=$1 tests=$2 out=$3
-shift 3
+lanemark=$1 out=$2 tests=$LANEMARK_TEST_PROGRAM
+shift 2
 
-# note NAME COMMAND...: its output, messages and exit code as files.
-note() {
-    local name=$1
-    shift
-    "$@" >"$out/$name.out" 2>"$out/$name.err"
-    echo $? >"$out/$name.code"
-}
-
-# must COMMAND...: a step of the set-up; the test fails on any that fails.
-must() {
-    local said
-    said=$("$@" 2>&1) || echo "$*: $said" >>"$out/setup.failed"
-}
+# shellcheck source=noted.sh
+source "$(dirname "${BASH_SOURCE[0]}")/noted.sh"
 
 # Names differ from boot to boot: disks by what the topology calls them.
 by_serial() {
@@ -193,7 +182,8 @@ part_crypt() {
 # shellcheck source=claims.sh
 source "$(dirname "${BASH_SOURCE[0]}")/claims.sh"
 
-source "$(dirname "$0")/sg.sh"
+# shellcheck source=sg.sh
+source "$(dirname "${BASH_SOURCE[0]}")/sg.sh"
 
 for part in "$@"; do
     SECONDS=0

@@ -1,9 +1,20 @@
-//! Claims, leases, what must not be claimed or written, and devices that go in mid-run: of the boot of `guest.rs`.
+//! Claims, leases, what must not be claimed or written, and devices that go in mid-run, in a boot of their own.
 //! What runs there is `claims.sh`.
 
 use crate::emulated::Guest;
-use crate::guest::guest_with_claims as guest;
+use crate::skipped::skipped;
+use crate::topologies;
 use lanemark::record::Outcome;
+
+/// The boot's name among those of `topologies.rs`.
+pub const NAME: &str = "claims";
+/// What takes devices out comes last.
+pub const PARTS: [&str; 6] = ["claim", "lease", "mounts", "holders", "others", "gone"];
+
+#[track_caller]
+fn guest() -> Option<&'static Guest> {
+    topologies::guest(NAME)
+}
 
 #[test]
 fn a_claimed_controller_is_run_by_spdk_and_comes_back_to_the_kernel() {
@@ -141,7 +152,7 @@ fn a_run_that_claims_gives_back_however_it_ends() {
 }
 
 /// Name of a case, and words that its refusal must have.
-const DANGERS: [(&str, &[&str]); 42] = [
+const DANGERS: [(&str, &[&str]); 46] = [
     ("second-claim", &["drives it"]),
     ("release-driven", &["drives it"]),
     ("mount-ro", &["mounted at /mnt (ro)"]),
@@ -174,6 +185,10 @@ const DANGERS: [(&str, &[&str]); 42] = [
     ("crypt-write", &["dm-crypt labheld"]),
     ("linear-claim", &["device mapper lablinear"]),
     ("linear-write", &["device mapper lablinear"]),
+    ("loop-claim", &["backs loop"]),
+    ("loop-write", &["backs loop"]),
+    ("loop-mounted-claim", &["backs loop", "mounted at /mnt"]),
+    ("loop-mounted-write", &["backs loop", "mounted at /mnt"]),
     ("zfs", &["ZFS pool member"]),
     ("zfs-other", &["ZFS pool member"]),
     ("open", &["is open in process", "sleep"]),
@@ -186,11 +201,23 @@ const DANGERS: [(&str, &[&str]); 42] = [
     ("kind-LABVIRTIO0001", &["no NVMe controller"]),
 ];
 
+/// Where the guest's kernel and the host's tools have it.
+const BCACHE: [(&str, &[&str]); 3] = [
+    ("bcache-claim", &["held by bcache"]),
+    ("bcache-write", &["held by bcache"]),
+    ("bcache-stopped", &["bcache"]),
+];
+
 #[test]
 fn dangerous_claims_and_writes_are_refused_and_nothing_is_changed() {
     let Some(guest) = guest() else { return };
     let mut known: Vec<String> = vec!["danger-no-consent".to_owned()];
-    for (name, words) in DANGERS {
+    let mut dangers = DANGERS.to_vec();
+    match guest.found("bcache.absent") {
+        Some(why) => skipped(&format!("bcache does not come in the lab: {why}")),
+        None => dangers.extend(BCACHE),
+    }
+    for (name, words) in dangers {
         guest.refused(&format!("danger-{name}"), words);
         known.push(format!("danger-{name}"));
     }

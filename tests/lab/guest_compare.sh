@@ -5,13 +5,8 @@
 set -u
 lanemark=$1 out=$2
 
-# note NAME COMMAND...: its output, messages and exit code as files.
-note() {
-    local name=$1
-    shift
-    "$@" >"$out/$name.out" 2>"$out/$name.err"
-    echo $? >"$out/$name.code"
-}
+# shellcheck source=noted.sh
+source "$(dirname "${BASH_SOURCE[0]}")/noted.sh"
 
 # behind PART: the disk whose way through sysfs has this in it.
 behind() {

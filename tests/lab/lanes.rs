@@ -1,36 +1,8 @@
 //! Paths on an emulated machine: hop by hop as `lspci -vv` says, and a link that lets through more than it can.
 
-use crate::invariants;
 use crate::skipped::skipped;
-use crate::support::lab;
-use lanemark::record::{DevicePath, LanesReport, LinkKind, Record, VerdictKind};
-use std::process::{Command, Stdio};
-
-/// Runs a shell script in a topology; files that it leaves in the folder come back.
-fn guest(topology: &str, script: &str) -> Option<tempfile::TempDir> {
-    let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    let prepared = Command::new(tool).arg("prepare").output().unwrap();
-    if !prepared.status.success() {
-        skipped("the emulated machine cannot be prepared");
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let ran = Command::new(tool)
-        .args(["run", "--topology", topology, "--timeout", "300", "--share"])
-        .arg(folder.path())
-        .args(["sh", "-c", script, "sh", env!("CARGO_BIN_EXE_lanemark")])
-        .arg(folder.path())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "the lab: {ran:?}");
-    Some(folder)
-}
-
-fn read(folder: &tempfile::TempDir, name: &str) -> String {
-    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|_| panic!("no {name} came"))
-}
+use crate::topologies::guest;
+use lanemark::record::{DevicePath, LanesReport, LinkKind, VerdictKind};
 
 /// `LnkSta: Speed 2.5GT/s, Width x1` and `MaxPayload 128 bytes, MaxReadReq 512 bytes` of one function.
 fn said_by_lspci(text: &str, bdf: &str) -> (String, String, Option<(u32, u32)>) {
@@ -72,31 +44,24 @@ fn is_as_lspci_says(path: &DevicePath, lspci: &str) {
 /// The emulator does not throttle: a lane of 2.5 GT/s lets through more than 238.8 MB/s at most.
 #[test]
 fn a_link_that_carries_more_than_it_can_is_distrusted() {
-    let Some(_lab) = lab() else { return };
-    // Blocks that were never written are the fastest: the media are not what is looked at here.
-    let script = "
-        \"$1\" lanes --format json > \"$2/lanes.json\" || exit 1
-        lspci -vv -D > \"$2/lspci.txt\" 2> /dev/null || true
-        \"$1\" run --device /dev/nvme0n1 --rw read --bs 1m --iodepth 16 --runtime 5s --format json \
-            --progress none > \"$2/run.json\" 2> \"$2/run.err\" || true";
-    let Some(folder) = guest("slow-link", script) else {
+    let Some(guest) = guest("slow-link") else {
         return;
     };
-    let report: LanesReport = serde_json::from_str(&read(&folder, "lanes.json")).unwrap();
+    let report: LanesReport = serde_json::from_value(guest.json("lanes")).unwrap();
     let nvme = report
         .devices
         .iter()
         .find(|one| one.name == "/dev/nvme0n1")
         .unwrap();
     assert_eq!(nvme.path.hops[0].now.as_ref().unwrap().text, "2.5 GT/s x1");
-    let lspci = read(&folder, "lspci.txt");
+    let lspci = guest.text("lspci.out");
     if lspci.contains("LnkSta") {
         is_as_lspci_says(&nvme.path, &lspci);
     } else {
         skipped("no lspci in the guest: paths are not compared with it");
     }
-    let record: Record = serde_json::from_str(&read(&folder, "run.json")).unwrap();
-    invariants::check(&record);
+    // Blocks that were never written are the fastest: the media are not what is looked at here.
+    let record = guest.record("fast");
     let step = &record.steps[0];
     let rate = step.read.as_ref().unwrap().bytes_per_s;
     let ceiling = step.path[0].hops[0].read_ceiling.unwrap().high_bytes_per_s;

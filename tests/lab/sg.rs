@@ -80,6 +80,11 @@ fn writes_trims_and_flushes_go_through_and_only_with_leave() {
     assert!(written > 100 && step.flush.unwrap().ios_count >= written / 16 - 1);
     let trimmed = guest.step("sg-trim").trim.unwrap();
     assert_eq!(trimmed.ios_count, 20);
+    let zeroed = guest.step("sg-zeroes");
+    assert_eq!(zeroed.writezeroes.unwrap().ios_count, 20);
+    assert_eq!(guest.number("sg-no-zeroes.code"), 2);
+    let said = guest.text("sg-no-zeroes.err");
+    assert!(said.contains("cannot write zeros: SATA"), "{said}");
     guest.refused("sg-mounted", &["mounted at /mnt"]);
 }
 
@@ -116,6 +121,37 @@ fn medium_errors_are_told_in_words_with_their_block_and_spare_the_rest() {
             .unwrap()
             .ends_with("at LBA 4660")
     );
+}
+
+/// The disk became smaller than it was when the run began: from 1 GiB to 32 MiB.
+#[test]
+fn what_lies_past_the_end_fails_by_name_with_its_block() {
+    let Some(guest) = guest() else { return };
+    assert_eq!(guest.number("sg-shrunk.code"), 1);
+    let record = guest.record("sg-shrunk");
+    let step = &record.steps[0];
+    let of = |words: &str| {
+        step.errors
+            .iter()
+            .find(|error| error.status.contains(words))
+    };
+    let past = of("logical block address out of range (5/21/00)");
+    let past = past.unwrap_or_else(|| panic!("{:?}", step.errors));
+    assert!(past.op == "read" && past.count > 50, "{past:?}");
+    assert!(past.first_lba >= 65_536 - 7, "{past:?}");
+    let told = feature(step, "(5/21/00)").unwrap();
+    let words = format!("at LBA {}", past.first_lba);
+    assert!(told.contains(&words), "{told}");
+    // Whoever comes first after the change is told of it instead.
+    let changed = of("capacity data has changed").unwrap();
+    assert_eq!(
+        (changed.count, step.errors.len()),
+        (1, 2),
+        "{:?}",
+        step.errors
+    );
+    assert_eq!(past.count + 1, step.failed_count);
+    assert!(step.completed_count > 50);
 }
 
 #[test]

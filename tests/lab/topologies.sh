@@ -2,9 +2,9 @@
 # Runs in the lab's guest, once for each of the smaller topologies, and leaves what came of it in the shared folder.
 # usage: topologies.sh LANEMARK FOLDER
 set -u
-lanemark=$1 out=$2 tests=''
+lanemark=$1 out=$2
 # shellcheck source=guest.sh
-source "$(dirname "${BASH_SOURCE[0]}")/guest.sh" "$lanemark" "$tests" "$out"
+source "$(dirname "${BASH_SOURCE[0]}")/guest.sh" "$lanemark" "$out"
 
 # claimed FUNCTION...: claimed, run through SPDK, given back.
 claimed() {
@@ -33,7 +33,9 @@ case $LANEMARK_IN_LAB in
         note alone claim "$one"
         note alone-run measure --claim --device "$one" --rw randread --number_ios 4
         claimed "$one" "$two"
-        note release release --all
+        note both measure --device "$one ns:1" --device "$two" --rw randread --iodepth 4 --runtime 1s
+        note release release "$two" "$one"
+        note release-nothing release --all
         driver "$one" >"$out/one.driver"
         driver "$two" >"$out/two.driver"
         ;;
@@ -59,7 +61,10 @@ case $LANEMARK_IN_LAB in
         echo $((($(date +%s%N) - began) / 1000000)) >"$out/sixteen.ms"
         ;;
     slow-link)
-        note devices "$lanemark" devices --format json
+        # Read by `lanes.rs`.
+        note lanes "$lanemark" lanes --format json
+        note lspci lspci -vv -D
+        note fast measure --device /dev/nvme0n1 --rw read --bs 1m --iodepth 16 --runtime 5s
         claimed "$(address "$(namespace LABNVME0001 1)")"
         note release release --all
         ;;

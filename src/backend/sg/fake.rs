@@ -30,6 +30,11 @@ pub(super) struct Disk {
     pub(super) logs: [u8; 5],
     pub(super) has_unmap: bool,
     pub(super) max_unmap_blocks: u32,
+    /// Told as the most blocks of a WRITE SAME; 0: nothing is told.
+    pub(super) max_same_blocks: u32,
+    /// Says that it deallocates by WRITE SAME.
+    pub(super) trims_by_same: bool,
+    pub(super) vendor: [u8; 8],
     pub(super) write_protected: bool,
     pub(super) max_sectors_bytes: u32,
     pub(super) elements_count: u32,
@@ -66,6 +71,9 @@ impl FakeNode {
             logs: [0x00, 0x02, 0x03, 0x0d, 0x2f],
             has_unmap: true,
             max_unmap_blocks: 16,
+            max_same_blocks: 64,
+            trims_by_same: false,
+            vendor: *b"FAKE    ",
             write_protected: false,
             max_sectors_bytes: 1 << 20,
             elements_count: 128,
@@ -292,7 +300,8 @@ impl Disk {
             opcode::INQUIRY => {
                 let version = if self.is_modern { 6 } else { 3 };
                 let mut answer = vec![0, 0, version, 2, 31, 0, 0, 2];
-                answer.extend(b"FAKE    DISK IN MEMORY  0007");
+                answer.extend(self.vendor);
+                answer.extend(b"DISK IN MEMORY  0007");
                 Ok(answer)
             }
             opcode::READ_CAPACITY_10 => {
@@ -316,6 +325,7 @@ impl Disk {
             }
             opcode::LOG_SENSE => self.log(cdb[2] & 0x3f).ok_or(unknown),
             opcode::UNMAP => self.unmap(data),
+            opcode::WRITE_SAME_16 => self.write_same(cdb, data),
             opcode::READ_10 | opcode::READ_16 | opcode::WRITE_10 | opcode::WRITE_16 => {
                 self.transfer(cdb, data)
             }
@@ -356,6 +366,18 @@ impl Disk {
         Ok(Vec::new())
     }
 
+    fn write_same(&mut self, cdb: &[u8], block: &[u8]) -> Result<Vec<u8>, Fault> {
+        let (lba, blocks) = place_of(cdb);
+        assert_eq!(block.len(), self.block_bytes);
+        let most = u64::from(self.max_same_blocks);
+        assert!((1..=most).contains(&blocks), "{blocks} blocks");
+        let at = lba as usize * self.block_bytes;
+        self.data[at..at + blocks as usize * self.block_bytes]
+            .chunks_mut(self.block_bytes)
+            .for_each(|each| each.copy_from_slice(block));
+        Ok(Vec::new())
+    }
+
     fn page(&self, code: u8) -> Option<Vec<u8>> {
         let body: Vec<u8> = match code {
             _ if !self.is_modern => return None,
@@ -371,10 +393,14 @@ impl Disk {
             0xb0 => {
                 let mut body = vec![0; 60];
                 body[16..20].copy_from_slice(&self.max_unmap_blocks.to_be_bytes());
+                body[36..40].copy_from_slice(&self.max_same_blocks.to_be_bytes());
                 body
             }
             0xb1 => vec![0x29, 0x04],
-            0xb2 => vec![0, if self.has_unmap { 0x80 } else { 0x40 }],
+            0xb2 => vec![
+                0,
+                u8::from(self.has_unmap) << 7 | u8::from(self.trims_by_same) << 6,
+            ],
             _ => return None,
         };
         Some([&[0, code, 0, body.len() as u8][..], &body].concat())

@@ -56,6 +56,7 @@ impl SimDevice {
             block_path: None,
             device_depth: Some(spec.parallelism),
             trim: Ok(()),
+            write_zeroes: Ok(None),
             flush: Ok(()),
             probe: Ok(()),
             in_use: Vec::new(),

@@ -4,7 +4,8 @@ use crate::backend::BackendError;
 use crate::errno::Errno;
 use crate::sys::ioctl::{self, NodeKind};
 use crate::sys::nvme::NvmeNode;
-use crate::sysfs::nvme_ctrl::{self, Controller};
+use crate::sysfs::absent::fault;
+use crate::sysfs::nvme_controller::Controller;
 use crate::sysfs::queue::BlockQueue;
 use crate::sysfs::{BlockDev, DevNum, Sysfs, SysfsError, nvme};
 use std::path::{Path, PathBuf};
@@ -59,7 +60,13 @@ pub(super) fn find(sysfs: &Sysfs, path: &Path) -> Result<Found, BackendError> {
     };
     let generic = nvme::generic_node(sysfs, &block).map_err(garbled)?;
     let (generic, dev) = generic.ok_or_else(|| unsuitable(NO_GENERIC.to_owned()))?;
-    let controllers = nvme_ctrl::controllers(sysfs, &generic).map_err(garbled)?;
+    let controllers = Controller::of_generic(sysfs, &generic).map_err(garbled)?;
+    if let Some(why) = controllers
+        .iter()
+        .find_map(|one| fault(&one.queue_entries_count))
+    {
+        return Err(unsuitable(format!("is shown wrongly: {why}")));
+    }
     Ok(Found {
         generic,
         node,

@@ -10,13 +10,13 @@ use super::health::of_smart;
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
-use crate::proto::nvme::{IdentifyNamespace, SmartLog};
+use crate::proto::nvme::{IdentifyNamespace, SmartLog, max_zeroes_bytes};
 use crate::sys::buffers::PageKind;
 use crate::sys::ioctl::{self, OpenMode};
 use crate::sys::nvme::{NvmeError, NvmeNode};
 use crate::sys::slots::SlotRingSpec;
 use crate::sysfs::Sysfs;
-use crate::sysfs::nvme_ctrl::Controller;
+use crate::sysfs::nvme_controller::Controller;
 use crate::sysfs::queue::BlockQueue;
 use crate::units::{BlockSize, Bytes};
 use find::Found;
@@ -263,6 +263,16 @@ fn facts(
         } else {
             Err("the controller has no dataset management".to_owned())
         },
+        write_zeroes: if controller.write_zeroes {
+            Ok(Some(Bytes(max_zeroes_bytes(
+                node.zeroes_shift(),
+                PAGE_BYTES,
+                max_command.0,
+                logical_block.bytes(),
+            ))))
+        } else {
+            Err("the controller has no Write Zeroes command (ONCS)".to_owned())
+        },
         flush: Ok(()),
         probe: Ok(()),
         in_use: Vec::new(),
@@ -287,7 +297,7 @@ fn max_command(mdts_bytes: Option<u64>, queue: &BlockQueue, block: BlockSize) ->
 /// Commands that one submission queue holds: the driver's tags, and no more than its entries.
 fn depth(queue: &BlockQueue, controllers: &[Controller]) -> Option<u32> {
     let live = controllers.iter().filter(|controller| controller.is_live());
-    let entries = live.filter_map(|controller| controller.queue_entries_count);
+    let entries = live.filter_map(Controller::commands_count);
     match (queue.nr_requests_count, entries.min()) {
         (Some(tags), Some(entries)) => Some(tags.min(entries)),
         (tags, entries) => tags.or(entries),
@@ -409,16 +419,24 @@ mod tests {
 
     #[test]
     fn a_queue_holds_what_driver_and_controller_hold() {
-        let controller = |entries, state: &str| Controller {
-            name: "nvme0".to_owned(),
-            state: Some(state.to_owned()),
-            queue_entries_count: entries,
-        };
+        let root = tempfile::tempdir().unwrap();
+        let subsystem = root.path().join("sys/devices/nvme-subsys0");
+        for (name, last_entry, state) in [("nvme0", "127\n", "live\n"), ("nvme1", "3\n", "dead\n")]
+        {
+            let folder = subsystem.join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("sqsize"), last_entry).unwrap();
+            std::fs::write(folder.join("state"), state).unwrap();
+        }
+        let class = root.path().join("sys/class/nvme-generic");
+        std::fs::create_dir_all(&class).unwrap();
+        std::fs::create_dir_all(subsystem.join("ng0n1")).unwrap();
+        std::os::unix::fs::symlink(subsystem.join("ng0n1"), class.join("ng0n1")).unwrap();
+        let live = Controller::of_generic(&Sysfs::at(root.path()), "ng0n1").unwrap();
         let queue = BlockQueue {
             nr_requests_count: Some(1023),
             ..BlockQueue::default()
         };
-        let live = [controller(Some(127), "live"), controller(Some(3), "dead")];
         assert_eq!(depth(&queue, &live), Some(127));
         assert_eq!(depth(&queue, &[]), Some(1023));
         assert_eq!(depth(&BlockQueue::default(), &[]), None);

@@ -26,6 +26,8 @@ pub mod opcode {
     pub const READ_16: u8 = 0x88;
     /// Writes blocks, 64-bit addresses.
     pub const WRITE_16: u8 = 0x8a;
+    /// Writes one block to many, 64-bit addresses.
+    pub const WRITE_SAME_16: u8 = 0x93;
     /// Makes earlier writes durable, 64-bit addresses.
     pub const SYNCHRONIZE_CACHE_16: u8 = 0x91;
     /// Several commands by service action; READ CAPACITY (16) is 10h.
@@ -148,6 +150,16 @@ impl Cdb {
         Self::ranged(opcodes, 0, 0, long)
     }
 
+    /// WRITE SAME (16) of the one block that is sent to `blocks` (at least 1: 0 would mean all to the end) from
+    /// `lba`, without UNMAP, and with NDOB clear: many devices know no command without the block (SBC-4, "WRITE
+    /// SAME (16) command").
+    #[must_use]
+    #[inline]
+    pub const fn write_same(lba: u64, blocks: u32) -> Self {
+        let opcodes = (opcode::WRITE_SAME_16, opcode::WRITE_SAME_16);
+        Self::ranged(opcodes, lba, blocks, true)
+    }
+
     /// UNMAP with a parameter list of this length; see [`unmap_list`].
     #[must_use]
     pub const fn unmap(list_bytes: u16) -> Self {
@@ -248,6 +260,17 @@ mod tests {
         let mut long = [0; 16];
         long[0] = 0x91;
         assert_eq!(Cdb::synchronize_cache(true).as_bytes(), long);
+    }
+
+    #[test]
+    fn one_block_is_written_to_many() {
+        let wanted = [
+            0x93, 0, 1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe, 0xdc, 0xba, 0x98, 0, 0,
+        ];
+        let cdb = Cdb::write_same(0x0123_4567_89ab_cdef, 0xfedc_ba98);
+        assert_eq!(cdb.as_bytes(), wanted);
+        let first = [0x93, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0];
+        assert_eq!(Cdb::write_same(0, 1).as_bytes(), first);
     }
 
     #[test]

@@ -151,10 +151,11 @@ fn names(groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
 
 type OfStep = fn(&Step) -> Option<&Direction>;
 
-const DIRECTIONS: [(&str, OfStep); 5] = [
+const DIRECTIONS: [(&str, OfStep); 6] = [
     ("read", |step| step.read.as_ref()),
     ("write", |step| step.write.as_ref()),
     ("trim", |step| step.trim.as_ref()),
+    ("writezeroes", |step| step.writezeroes.as_ref()),
     ("flush", |step| step.flush.as_ref()),
     ("probe", |step| step.probe.as_ref()),
 ];

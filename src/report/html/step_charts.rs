@@ -40,11 +40,12 @@ fn streams(step: &Step) -> Option<String> {
     bars("Bandwidth of each stream", Quantity::Rate, &sides, &[group])
 }
 
-fn directions(step: &Step) -> [(&'static str, Option<&Direction>); 5] {
+fn directions(step: &Step) -> [(&'static str, Option<&Direction>); 6] {
     [
         ("read", step.read.as_ref()),
         ("write", step.write.as_ref()),
         ("trim", step.trim.as_ref()),
+        ("writezeroes", step.writezeroes.as_ref()),
         ("flush", step.flush.as_ref()),
         ("probe", step.probe.as_ref()),
     ]
@@ -121,10 +122,11 @@ type Figure = fn(&SecondDirection) -> f64;
 
 type OfSecond = fn(&Second) -> Option<&SecondDirection>;
 
-const OF_SECOND: [(&str, OfSecond); 5] = [
+const OF_SECOND: [(&str, OfSecond); 6] = [
     ("read", |second| second.read.as_ref()),
     ("write", |second| second.write.as_ref()),
     ("trim", |second| second.trim.as_ref()),
+    ("writezeroes", |second| second.writezeroes.as_ref()),
     ("flush", |second| second.flush.as_ref()),
     ("probe", |second| second.probe.as_ref()),
 ];

@@ -12,18 +12,28 @@ use crate::sysfs::pci::Function;
 use crate::sysfs::{BlockDev, NodeKind, Sysfs, names_in, nvme, optional, real_path};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What ends within this is no user of the device.
+const LET_GO: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The disks of a function: its namespaces, and the multipath heads that lead to them.
 #[must_use]
 pub fn disks_of<'m>(machine: &'m Machine<'_>, function: &Function) -> Vec<&'m BlockDev> {
+    disks_among(&machine.blocks, function)
+}
+
+/// The same among block devices that were read by themselves.
+pub(super) fn disks_among<'b>(blocks: &'b [BlockDev], function: &Function) -> Vec<&'b BlockDev> {
     let address = function.bdf.to_string();
-    let mut found: Vec<&BlockDev> = machine
-        .disks()
+    let disks = || blocks.iter().filter(|device| !device.is_partition());
+    let mut found: Vec<&BlockDev> = disks()
         .filter(|disk| pci_address(disk).as_deref() == Some(address.as_str()))
         .collect();
     let heads: Vec<String> = found.iter().filter_map(|disk| head(&disk.name)).collect();
     for name in heads {
-        if let Some(head) = machine.named(&name)
+        if let Some(head) = disks().find(|disk| disk.name == name)
             && !found.contains(&head)
         {
             found.push(head);
@@ -138,7 +148,8 @@ fn nodes_of(devices: &[Device]) -> Vec<PathBuf> {
 }
 
 /// The kernel's own word: an exclusive open fails where a mount, a holder, swap or a pool has the device, seen
-/// by us or not. Nothing is written, and nobody else is kept out once it is closed again.
+/// by us or not. Nothing is written, and nobody else is kept out once it is closed again. A run that has just ended
+/// may hold it for a moment: io_uring closes its files in the background (io_uring/io_uring.c, `io_ring_exit_work`).
 fn held(sysfs: &Sysfs, node: &Path) -> Option<Obstacle> {
     let path = sysfs.locate(node);
     if !matches!(
@@ -148,14 +159,23 @@ fn held(sysfs: &Sysfs, node: &Path) -> Option<Obstacle> {
         return None;
     }
     let mut options = std::fs::OpenOptions::new();
-    let opened = options
+    options
         .read(true)
-        .custom_flags(libc::O_EXCL | libc::O_NONBLOCK)
-        .open(path);
-    let busy = opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY));
-    busy.then(|| Obstacle::Held {
-        node: node.to_owned(),
-    })
+        .custom_flags(libc::O_EXCL | libc::O_NONBLOCK);
+    let is_busy = || {
+        let opened = options.open(&path);
+        opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+    };
+    let deadline = Instant::now() + LET_GO;
+    while is_busy() {
+        if Instant::now() >= deadline {
+            return Some(Obstacle::Held {
+                node: node.to_owned(),
+            });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    None
 }
 
 /// The paths by which its namespaces are known now, for finding them again once they are claimed.

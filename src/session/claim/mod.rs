@@ -6,6 +6,7 @@
 
 mod busy;
 mod controller;
+mod host_kernel;
 mod huge;
 mod lease;
 mod name;
@@ -25,9 +26,10 @@ pub use state::{Entry, Former, State, StateError, Store};
 
 use super::guard::content::{Contents, HostContents};
 use super::machine::Machine;
-use crate::sysfs::bind::{BindError, Binder, HostKernel, Kernel};
+use crate::sysfs::bind::{BindError, Binder, Kernel};
 use crate::sysfs::pci::{Bdf, Function};
 use crate::sysfs::{Sysfs, SysfsError};
+use host_kernel::HostKernel;
 use serde::Serialize;
 
 /// Why something was not claimed or not given back.
@@ -224,30 +226,52 @@ impl<'a> Claimer<'a> {
         for claim in &claims {
             match self.take(&mut store, claim, for_run_of) {
                 Ok(done) => moved.push(done),
-                Err(error) => {
-                    let mut left = Vec::new();
-                    for bdf in claims.iter().map(|claim| claim.bdf) {
-                        if store.state.of(bdf).is_some()
-                            && let Err(error) = self.give_back(&mut store, bdf)
-                        {
-                            left.push(format!("{bdf} was not given back ({error})"));
-                        }
-                    }
-                    return Err(match error {
-                        ClaimError::Bind { error, .. } => ClaimError::Bind {
-                            error,
-                            left: if left.is_empty() {
-                                "everything was given back".to_owned()
-                            } else {
-                                left.join("; ")
-                            },
-                        },
-                        other => other,
-                    });
-                }
+                Err(error) => return Err(self.undo(&mut store, &claims, claim.bdf, error)),
             }
         }
         Ok(moved)
+    }
+
+    /// Gives back what was claimed before `failed` failed.
+    fn undo(
+        &self,
+        store: &mut Store,
+        claims: &[Claim],
+        failed: Bdf,
+        error: ClaimError,
+    ) -> ClaimError {
+        let is_stuck = matches!(
+            error,
+            ClaimError::Bind {
+                error: BindError::Stuck { .. },
+                ..
+            }
+        );
+        let mut left = Vec::new();
+        for bdf in claims.iter().map(|claim| claim.bdf) {
+            if store.state.of(bdf).is_none() {
+                continue;
+            }
+            if is_stuck && bdf == failed {
+                // Where it will end nobody knows yet.
+                left.push(format!(
+                    "{bdf} is still remembered as claimed: lanemark release {bdf} once the kernel is done"
+                ));
+            } else if let Err(error) = self.give_back(store, bdf) {
+                left.push(format!("{bdf} was not given back ({error})"));
+            }
+        }
+        match error {
+            ClaimError::Bind { error, .. } => ClaimError::Bind {
+                error,
+                left: if left.is_empty() {
+                    "everything was given back".to_owned()
+                } else {
+                    left.join("; ")
+                },
+            },
+            other => other,
+        }
     }
 
     fn take(

@@ -7,10 +7,9 @@ use super::name::BadName;
 use super::plan::UserDriver;
 use super::state::{Entry, State, Store};
 use super::{ClaimError, Claimer, Moved};
-use crate::session::machine::Machine;
-use crate::sysfs::SysfsError;
 use crate::sysfs::bind::BindError;
 use crate::sysfs::pci::{Bdf, Function};
+use crate::sysfs::{BlockDev, SysfsError};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -120,18 +119,22 @@ impl Claimer<'_> {
         let binder = self.binder();
         let entry = store.state.of(bdf).cloned();
         let is_there = Function::read(self.sysfs, bdf).is_ok();
+        let kept = |error| ClaimError::Bind {
+            error,
+            left: format!("{bdf} is still remembered as claimed: try again"),
+        };
         if moved.changed {
             self.bind_back(bdf, entry.as_ref(), &mut moved)
-                .map_err(|error| ClaimError::Bind {
-                    error,
-                    left: format!("{bdf} is still remembered as claimed: try again"),
-                })?;
+                .map_err(kept)?;
         } else if let Some(entry) = entry.as_ref().filter(|_| is_there) {
             // Somebody has moved it already: only what we reserved it for is ours to undo.
             let reserved = binder.reserved_for(bdf).ok().flatten();
             let ours = [Some(entry.driver.as_str()), entry.driver_before.as_deref()];
             if reserved.is_some() && ours.contains(&reserved.as_deref()) {
-                let _ = binder.reserve_for(bdf, entry.override_before.as_deref());
+                // A claim whose unbinding has hung: it may still be taken from the driver that has it.
+                binder
+                    .reserve_for(bdf, entry.override_before.as_deref())
+                    .map_err(kept)?;
             }
         }
         if entry.is_some() {
@@ -206,15 +209,16 @@ impl Claimer<'_> {
     }
 
     fn nodes(&self, bdf: Bdf) -> Result<Vec<String>, SysfsError> {
-        let machine = Machine::read(self.sysfs)?;
+        // Asked again and again: not the whole machine.
+        let (blocks, _) = BlockDev::all(self.sysfs)?;
         let function = Function::read(self.sysfs, bdf)?;
-        let disks = controller::disks_of(&machine, &function);
+        let disks = controller::disks_among(&blocks, &function);
         Ok(disks
             .iter()
             .filter(|disk| disk.dev.is_some())
-            .map(|disk| machine.node_path(&disk.name))
-            .filter(|node| self.sysfs.locate(node).exists())
-            .map(|node| node.display().to_string())
+            .map(|disk| self.sysfs.dev(&disk.name))
+            .filter(|node| node.exists())
+            .map(|node| self.sysfs.shown(&node).display().to_string())
             .collect())
     }
 }

@@ -5,13 +5,17 @@
 //! boot are dropped all the same, for machines whose `/run` is kept.
 
 use crate::sysfs::pci::Bdf;
-use crate::sysfs::{Sysfs, read_text};
+use crate::sysfs::{Node, NodeKind, Sysfs, filesystems, read_text};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+/// Whoever claims or gives back holds the state for seconds; a stuck kernel may hold it longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 const FOLDER: &str = "/run/lanemark";
 const FILE: &str = "claims.json";
 const LOCK: &str = "claims.lock";
@@ -93,6 +97,18 @@ pub enum StateError {
         /// Why not.
         why: String,
     },
+    /// Another lanemark claims or gives back, and does not come to an end.
+    #[error(
+        "{path} is held by {holder} for {limit_s} s already: see what it waits for; nothing was changed"
+    )]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// The process, in words.
+        holder: String,
+        /// What was waited.
+        limit_s: u64,
+    },
     /// Somebody else could change what we remember.
     #[error("{path} {why}: what is claimed must not be for others to change; remove it")]
     Unsafe {
@@ -131,11 +147,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens it, makes its folder where there is none, and waits for whoever holds it.
+    /// Opens it, makes its folder where there is none, and waits for whoever holds it, up to a minute.
     ///
     /// # Errors
     /// [`StateError`].
     pub fn open(sysfs: &Sysfs) -> Result<Self, StateError> {
+        Self::open_within(sysfs, PATIENCE)
+    }
+
+    fn open_within(sysfs: &Sysfs, patience: Duration) -> Result<Self, StateError> {
         let folder = sysfs.locate(Path::new(FOLDER));
         let mut builder = DirBuilder::new();
         match builder.recursive(true).mode(0o700).create(&folder) {
@@ -152,7 +172,7 @@ impl Store {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
         let lock = lock.map_err(|error| io("open", &path, &error))?;
-        lock.lock().map_err(|error| io("lock", &path, &error))?;
+        wait_for(sysfs, &lock, &path, patience)?;
         let path = folder.join(FILE);
         let mut state = match std::fs::read(&path) {
             Ok(bytes) => parse(&path, &bytes)?,
@@ -239,6 +259,39 @@ impl State {
     }
 }
 
+fn wait_for(sysfs: &Sysfs, lock: &File, path: &Path, patience: Duration) -> Result<(), StateError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(io("lock", path, &error)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(StateError::Held {
+                    path: path.to_owned(),
+                    holder: holder_of(sysfs, path),
+                    limit_s: patience.as_secs(),
+                });
+            }
+        }
+    }
+}
+
+fn holder_of(sysfs: &Sysfs, path: &Path) -> String {
+    let id = match Node::kind_at(sysfs, &sysfs.shown(path)) {
+        Ok(NodeKind::File { id, .. }) => Some(id),
+        _ => None,
+    };
+    let owners = id.and_then(|id| filesystems::lock_owners(sysfs, id).ok());
+    let process = owners.and_then(|owners| owners.first().copied());
+    process.map_or_else(
+        || "another process".to_owned(),
+        |process| format!("process {process}"),
+    )
+}
+
 fn parse(path: &Path, bytes: &[u8]) -> Result<State, StateError> {
     let garbled = |why: String| StateError::Garbled {
         path: path.to_owned(),
@@ -280,4 +333,32 @@ fn is_safe(folder: &Path) -> Result<(), StateError> {
         return bad("can be written to by others");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_state_that_another_holds_is_waited_for_and_then_given_up() {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let held = Store::open(&sysfs).unwrap();
+        let short = Duration::from_millis(60);
+        let began = Instant::now();
+        let given_up = Store::open_within(&sysfs, short);
+        assert!(
+            matches!(given_up, Err(StateError::Held { .. })),
+            "{given_up:?}"
+        );
+        assert!(began.elapsed() >= short);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(short);
+                drop(held);
+            });
+            assert!(Store::open(&sysfs).is_ok());
+        });
+    }
 }

@@ -176,7 +176,7 @@ fn is_it(machine: &Machine<'_>, device: &Device, alias: &Alias) -> bool {
         .is_some_and(|disk| disk.name == alias.disk);
     let identity = machine
         .named(&alias.disk)
-        .and_then(|disk| Identity::of_disk(disk).ok());
+        .and_then(|disk| machine.identity(disk).ok());
     first || identity.is_some_and(|identity| identity.is_surely(&device.identity))
 }
 
@@ -189,7 +189,7 @@ fn others_with(machine: &Machine<'_>, device: &Device, serial: &str) -> Vec<Stri
     machine
         .disks()
         .filter(|disk| Some(disk.name.as_str()) != own && disk.dev.is_some())
-        .filter(|disk| Identity::of_disk(disk).is_ok_and(|identity| is_other(&identity)))
+        .filter(|disk| (machine.identity(disk)).is_ok_and(|identity| is_other(&identity)))
         .map(|disk| disk.name.clone())
         .collect()
 }

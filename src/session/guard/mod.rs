@@ -19,7 +19,7 @@ pub use signature::{Signature, UnknownSignature, parse_overwrite};
 pub use uses::{describe, of_device, of_disk};
 
 use super::identity::{self, Alias, Device, Target, Way};
-use super::machine::Machine;
+use super::machine::{Machine, Seen};
 use crate::sysfs::{BlockDev, FileId, Node, NodeKind, Sysfs, SysfsError, filesystems};
 use content::{Contents, HostContents, Part, ReadAt};
 use std::path::{Path, PathBuf};
@@ -367,14 +367,20 @@ impl<'a> Guard<'a> {
 /// Facts that could not be read are told in the same list.
 #[must_use]
 pub fn in_use(sysfs: &Sysfs, path: &Path) -> Vec<String> {
+    in_use_as_seen(&Seen::new(sysfs), path)
+}
+
+/// The same in a machine that has been looked at.
+#[must_use]
+pub fn in_use_as_seen(seen: &Seen<'_>, path: &Path) -> Vec<String> {
     let look = || -> Result<Vec<String>, String> {
-        let machine = Machine::read(sysfs).map_err(|error| error.to_string())?;
-        let found = match identity::resolve(&machine, path).map_err(|error| error.to_string())? {
-            Target::Device(device) => uses::of_device(&machine, &device),
+        let machine = seen.machine().map_err(|error| error.to_string())?;
+        let found = match seen.target(path).map_err(|error| error.to_string())? {
+            Target::Device(device) => uses::of_device(machine, &device),
             Target::File(Node {
                 path,
                 kind: NodeKind::File { id, .. },
-            }) => uses::of_file(&machine, &path, id),
+            }) => uses::of_file(machine, &path, id),
             Target::File(_) => Ok(Vec::new()),
         };
         let found = found.map_err(|error| error.to_string())?;

@@ -125,7 +125,7 @@ pub(super) fn controllers(
             entry.driver = Some(format!("nvme-{transport}"));
         }
         entry.path = path_of(controller, disk);
-        entry.commands_count = controller.queue_entries_count.as_ref().ok().copied();
+        entry.commands_count = controller.commands_count().map(u64::from);
         entries.push(entry);
     }
     if let (true, Some(host)) = (entries.is_empty(), &attachment.host) {

@@ -1,113 +1,19 @@
 //! NVMe by passthrough, in one boot of the emulated machine (topology `nvme-io`). What runs there is `nvme.sh`
 //! and the tests of [`inside`].
 
+mod across;
 mod inside;
 
-use crate::invariants;
-use crate::skipped::skipped;
-use crate::support::lab;
-use lanemark::record::{Outcome, Record, Step};
-use std::collections::HashMap;
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use crate::emulated::{Boot, Guest, boot};
 
-/// Files that the guest left, by name.
-struct Guest(HashMap<String, String>);
-
-static GUEST: OnceLock<Result<Guest, String>> = OnceLock::new();
+static GUEST: Boot<Guest> = Boot::new();
 
 /// What came of the one boot; nothing, with the reason told, where there can be none.
+#[track_caller]
 fn guest() -> Option<&'static Guest> {
-    let _lab = lab()?;
-    match GUEST.get_or_init(boot) {
-        Ok(guest) => Some(guest),
-        Err(why) => {
-            skipped(why);
-            None
-        }
-    }
-}
-
-fn boot() -> Result<Guest, String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/lab");
-    let prepared = Command::new(script).arg("prepare").output().unwrap();
-    if !prepared.status.success() {
-        let said = String::from_utf8_lossy(&prepared.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        return Err(format!("the emulated machine cannot be prepared: {last}"));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let ran = Command::new(script)
-        .args([
-            "run",
-            "--topology",
-            "nvme-io",
-            "--timeout",
-            "600",
-            "--share",
-        ])
-        .arg(folder.path())
-        .args(["tests/lab/nvme.sh", env!("CARGO_BIN_EXE_lanemark")])
-        .arg(folder.path())
-        .arg(std::env::current_exe().unwrap())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "the lab: {ran:?}");
-    let mut files = HashMap::new();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let bytes = std::fs::read(entry.path()).unwrap();
-        files.insert(name, String::from_utf8_lossy(&bytes).into_owned());
-    }
-    assert_eq!(files.get("setup.failed"), None);
-    Ok(Guest(files))
-}
-
-impl Guest {
-    #[track_caller]
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).unwrap_or_else(|| panic!("no {name} came"))
-    }
-
-    #[track_caller]
-    fn code(&self, name: &str) -> i32 {
-        self.text(&format!("{name}.code")).trim().parse().unwrap()
-    }
-
-    #[track_caller]
-    fn record(&self, name: &str) -> Record {
-        let text = self.text(&format!("{name}.out"));
-        let record: Record = serde_json::from_str(text).unwrap_or_else(|error| {
-            panic!(
-                "{name}: {error}: {text} {}",
-                self.text(&format!("{name}.err"))
-            )
-        });
-        invariants::check(&record);
-        record
-    }
-
-    /// The step of a run that must have ended well.
-    #[track_caller]
-    fn step(&self, name: &str) -> Step {
-        let said = self.text(&format!("{name}.err"));
-        assert_eq!(self.code(name), 0, "{name}: {said}");
-        let mut record = self.record(name);
-        assert_eq!(record.status, Outcome::Finished, "{name}");
-        record.steps.remove(0)
-    }
-
-    #[track_caller]
-    fn refused(&self, name: &str, code: i32, words: &[&str]) {
-        let said = self.text(&format!("{name}.err"));
-        assert_eq!(self.code(name), code, "{name}: {said}");
-        for word in words {
-            assert!(said.contains(word), "{name}: no `{word}` in {said}");
-        }
-    }
+    let tests = std::env::current_exe().unwrap();
+    let words = ["tests/lab/nvme.sh", env!("CARGO_BIN_EXE_lanemark")];
+    GUEST.get(|| boot("nvme-io", &words, &[tests.to_str().unwrap()]))
 }
 
 /// The contract and the bytes, which only a program inside can look at.
@@ -118,6 +24,48 @@ fn the_tests_inside_the_machine_pass() {
     assert_eq!(guest.code("tests"), 0, "{said}");
     assert!(!said.contains("SKIPPED"), "{said}");
     assert!(said.contains("test nvme::inside::"), "{said}");
+}
+
+/// By the block layer, by passthrough and by SPDK, each what the others wrote.
+#[test]
+fn what_one_path_writes_the_other_two_read() {
+    let Some(guest) = guest() else { return };
+    for name in ["across-claim", "across-release"] {
+        let said = guest.text(&format!("{name}.err"));
+        assert_eq!(guest.code(name), 0, "{name}: {said}");
+    }
+    for stage in ["stage_1", "stage_2", "stage_3"] {
+        let said = guest.text(&format!("{stage}.out"));
+        assert_eq!(guest.code(stage), 0, "{said}");
+        assert!(said.contains("1 passed"), "{said}");
+    }
+}
+
+/// Protection information, bytes beside the block and bytes behind it, on a controller that SPDK drives.
+#[test]
+fn formats_with_metadata_run_through_spdk_or_are_refused_by_name() {
+    let Some(guest) = guest() else { return };
+    let of = |name: &str, words: &str| {
+        let step = guest.step(name);
+        let told = step
+            .backend
+            .features
+            .iter()
+            .any(|line| line.contains(words));
+        assert!(told, "{name}: {:?}", step.backend.features);
+        assert_eq!((step.backend.name.as_str(), step.failed_count), ("spdk", 0));
+        step
+    };
+    let protected = of("spdk-pi", "PRACT");
+    assert!(protected.read.is_some() && protected.write.is_some());
+    let zeroes = of("spdk-pi-zeroes", "PRACT").writezeroes;
+    assert_eq!(zeroes.unwrap().ios_count, 50);
+    // What was zeroed is read with its protection information checked.
+    assert_eq!(of("spdk-pi-read", "PRACT").read.unwrap().ios_count, 50);
+    let beside = of("spdk-separate", "64 bytes of separate metadata");
+    assert!(beside.read.is_some() && beside.write.is_some());
+    of("spdk-separate-large", "64 bytes of separate metadata");
+    guest.refused_with(2, "spdk-extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -152,6 +100,13 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
     let mix = guest.step("mix");
     assert!(mix.flush.unwrap().ios_count > 10 && mix.write.is_some());
     assert_eq!(guest.step("trim").trim.unwrap().ios_count, 50);
+    for name in ["zeroes", "zeroes-pi"] {
+        let step = guest.step(name);
+        let zeroes = step.writezeroes.unwrap();
+        assert!(zeroes.ios_count == 50 && step.write.is_none(), "{name}");
+    }
+    guest.refused_with(2, "zeroes-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "zeroes-uring", &["cannot write zeros", "uring-cmd"]);
     // Each namespace is filled in its own right, though they have one serial number.
     for name in ["prepare-1", "prepare-2"] {
         let warnings = guest.record(name).warnings;
@@ -212,15 +167,15 @@ fn probes_price_the_path_and_the_block_layer_has_none() {
     }
     let read = guest.step("probe-read").read.unwrap();
     assert_eq!((read.ios_count, read.bytes_count), (200, 200 * 512));
-    guest.refused("probe-uring", 2, &["cannot probe", "probe-read"]);
+    guest.refused_with(2, "probe-uring", &["cannot probe", "probe-read"]);
 }
 
 #[test]
 fn limits_and_formats_are_kept_or_refused_by_name() {
     let Some(guest) = guest() else { return };
     assert_eq!(guest.step("largest").read.unwrap().ios_count, 100);
-    guest.refused("too-large", 2, &["260 KiB", "128 KiB"]);
-    guest.refused("twice", 2, &["same device"]);
+    guest.refused_with(2, "too-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "twice", &["same device"]);
     let pi = guest.step("pi");
     let stripped = pi
         .backend
@@ -228,12 +183,12 @@ fn limits_and_formats_are_kept_or_refused_by_name() {
         .iter()
         .any(|line| line.contains("PRACT"));
     assert!(stripped, "{:?}", pi.backend.features);
-    guest.refused(
-        "separate",
+    guest.refused_with(
         2,
+        "separate",
         &["64 bytes of separate metadata", "nvme format"],
     );
-    guest.refused("extended", 2, &["64 bytes of interleaved metadata"]);
+    guest.refused_with(2, "extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -253,10 +208,38 @@ fn one_bad_sector_is_told_with_its_block_and_nothing_else_fails() {
     assert_eq!(step.read.as_ref().unwrap().ios_count, 511);
 }
 
+/// The namespace became smaller than it was when the run began.
+#[test]
+fn what_lies_past_the_end_fails_by_name_with_its_block() {
+    let Some(guest) = guest() else { return };
+    let said = guest.text("shrunk.err");
+    assert_eq!(guest.code("shrunk"), 1, "{said}");
+    let step = &guest.record("shrunk").steps[0];
+    assert_eq!(step.backend.name, "uring-cmd");
+    let [error] = step.errors.as_slice() else {
+        panic!("{:?}", step.errors)
+    };
+    assert!(error.status.contains("LBA out of range"), "{error:?}");
+    let half_blocks = (32 << 20) / u64::from(step.devices[0].logical_block_bytes);
+    assert!(
+        error.op == "read" && error.first_lba >= half_blocks - 7,
+        "{error:?}"
+    );
+    assert_eq!(error.count, step.failed_count);
+    // The lower half is read to the end.
+    assert!(
+        step.completed_count > 400 && step.failed_count > 50,
+        "{step:?}"
+    );
+    let last = step.series.last().unwrap();
+    assert!(last.errors_count > 0 && last.read.is_some(), "{last:?}");
+    assert_eq!(step.error.as_ref().unwrap().exit_code, 1);
+}
+
 #[test]
 fn writing_past_the_block_node_is_guarded_like_the_block_node() {
     let Some(guest) = guest() else { return };
-    guest.refused("mounted", 3, &["mounted at /mnt"]);
+    guest.refused_with(3, "mounted", &["mounted at /mnt"]);
     assert!(!guest.step("mounted-read").devices[0].in_use.is_empty());
     let holding = guest.step("holding");
     assert!(holding.write.unwrap().ios_count > 0);
@@ -272,7 +255,7 @@ fn writing_past_the_block_node_is_guarded_like_the_block_node() {
         0,
         "mounted while it was written past the node"
     );
-    guest.refused("serial", 3, &["not unique", "/dev/nvme"]);
+    guest.refused_with(3, "serial", &["not unique", "/dev/nvme"]);
     guest.step("by-path");
 }
 

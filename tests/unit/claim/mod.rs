@@ -6,6 +6,7 @@ mod refusals;
 
 use lanemark::session::claim::{ClaimError, Claimer, State, StateError, Store};
 use lanemark::sysfs::Sysfs;
+use lanemark::sysfs::bind::BindError;
 use lanemark::units::Bytes;
 use played::{Killed, NVME_A, NVME_B, Played, bdf, claimer, lab};
 use std::os::unix::fs::PermissionsExt;
@@ -148,6 +149,37 @@ fn where_one_cannot_be_moved_the_others_go_back() {
     *kernel.stubborn.borrow_mut() = None;
     claimer.release(None).unwrap();
     assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+}
+
+/// Where an unbinding that hangs will end nobody knows: it stays remembered until it is over.
+#[test]
+fn a_driver_that_does_not_let_go_is_given_up_and_not_forgotten() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    *kernel.stuck.borrow_mut() = Some(NVME_B.to_owned());
+    let is_stuck = |error: &ClaimError| {
+        let ClaimError::Bind { error, left } = error else {
+            return false;
+        };
+        matches!(error, BindError::Stuck { .. }) && left.contains("still remembered")
+    };
+    let error = claimer
+        .claim(&[bdf(NVME_A), bdf(NVME_B)], None)
+        .unwrap_err();
+    assert!(is_stuck(&error), "{error}");
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"), "given back");
+    let error = claimer.release(None).unwrap_err();
+    assert!(is_stuck(&error), "{error}");
+    let state = State::peek(&sysfs);
+    assert!(state.of(bdf(NVME_A)).is_none() && state.of(bdf(NVME_B)).is_some());
+    *kernel.stuck.borrow_mut() = None;
+    // The kernel has done it after all.
+    kernel.unbind(NVME_B);
+    let back = claimer.release(None).unwrap();
+    assert!(back[0].changed);
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+    assert!(matches!(kernel.reserved(NVME_B).as_str(), "" | "(null)"));
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct Played {
     pub killed_at: Cell<usize>,
     /// The kernel refuses to bind this function to anything.
     pub stubborn: RefCell<Option<String>>,
+    /// Its driver does not let go of this function, whose lock it holds meanwhile.
+    pub stuck: RefCell<Option<String>>,
     /// More huge pages than these there are not.
     pub huge_pages_max: u64,
 }
@@ -59,6 +61,7 @@ impl Played {
             modules: vec!["vfio_pci", "vfio_iommu_type1", "uio_pci_generic", "nvme"],
             killed_at: Cell::new(usize::MAX),
             stubborn: RefCell::default(),
+            stuck: RefCell::default(),
             huge_pages_max: 1000,
         }
     }
@@ -111,7 +114,7 @@ impl Played {
         }
     }
 
-    fn unbind(&self, bdf: &str) {
+    pub fn unbind(&self, bdf: &str) {
         if self.driver(bdf).as_deref() == Some("nvme") {
             self.nodes(bdf, false);
         }
@@ -147,6 +150,12 @@ impl Kernel for Played {
             .borrow_mut()
             .push(format!("{shown}={}", text.trim()));
         let text = text.trim();
+        if let Some(bdf) = self.stuck.borrow().as_deref()
+            && (shown.starts_with("sys/bus/pci/devices") && shown.contains(bdf))
+            && (self.log.borrow().iter()).any(|line| line.ends_with(&format!("unbind={bdf}")))
+        {
+            return Err(Errno(libc::ETIMEDOUT));
+        }
         match path.file_name().unwrap().to_str().unwrap() {
             "driver_override" => std::fs::write(path, format!("{text}\n")).unwrap(),
             "unbind" => self.unbind(text),
