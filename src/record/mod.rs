@@ -3,6 +3,7 @@
 //! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
 
 mod comparison;
+mod conditions;
 mod environment;
 mod figures;
 mod lanes;
@@ -16,6 +17,9 @@ pub use comparison::{
     Against, Aggregate, COMPARISON_KIND, ComparedIndex, ComparedMetric, ComparedSide, ComparedStep,
     Comparison, ComparisonDesign, ComparisonVerdict, Confounder, Efficiency, Estimate,
     IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
+};
+pub use conditions::{
+    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo,
 };
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};

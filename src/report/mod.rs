@@ -1,6 +1,7 @@
 //! Records as people and programs read them: one exporter a file, and nothing but records goes in.
 
 mod comparison_csv;
+mod conditions;
 mod csv;
 mod directions;
 pub mod figures;

@@ -17,7 +17,7 @@ use crate::backend::uring_cmd::UringCmdDevice;
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::{BackendUse, Warning};
+use crate::record::{BackendUse, Health, Warning};
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
@@ -203,6 +203,21 @@ impl Opened {
         match self {
             Self::Sg { devices, .. } => devices.iter().flat_map(Device::warnings).collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// What the device at `index` says of its own health now.
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    pub fn health(&self, index: usize) -> Result<Health, String> {
+        match self {
+            Self::Null(devices) => devices[index].health(),
+            Self::Sim { devices, .. } => devices[index].health(),
+            Self::Uring { devices, .. } => devices[index].health(),
+            Self::UringCmd { devices, .. } => devices[index].health(),
+            Self::Sg { devices, .. } => devices[index].health(),
+            Self::Spdk { devices, .. } => devices[index].health(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! One step: reactors from the plan, a team run over them, a record from what they leave behind.
 
 use super::assemble::{StepFacts, assemble};
+use super::health::{HealthWatch, OwnIo};
 use super::judge::{Proofs, add_verdict};
 use super::open::Opened;
 use super::path::{PathWatch, SeenPath};
@@ -97,12 +98,17 @@ impl Session {
         let facts = opened.facts();
         let setups = setups(plan, &facts, &cpus);
         let mut links = PathWatch::new(self.paths(&facts));
+        let is_real = !matches!(opened, Opened::Sim { .. });
+        let mut health = is_real.then(|| HealthWatch::begin(&self.sysfs, opened, &facts, &cpus));
         let mut watch = Watch::new(plan, probe.numbers, &self.control, observer);
         let end = self.run(opened, &setups, probe.burn_ns, &mut |collector| {
             watch.look(collector);
             links.look();
         })?;
-        let is_real = !matches!(opened, Opened::Sim { .. });
+        if let Some(health) = &mut health {
+            health.ended();
+        }
+        let own = OwnIo::of(plan, &end.outcomes, &facts);
         let mut step = assemble(
             StepFacts {
                 plan,
@@ -119,7 +125,11 @@ impl Session {
             end,
         );
         step.warnings.extend(opened.warnings());
-        Ok((step, links.finish()))
+        let paths = links.finish();
+        if let Some(health) = health {
+            health.finish(opened, &mut step, &own);
+        }
+        Ok((step, paths))
     }
 
     fn paths(&self, facts: &[DeviceFacts]) -> Vec<SeenPath> {
