@@ -35,6 +35,8 @@ pub(super) struct Disk {
     /// Key and code with which TEST UNIT READY fails.
     pub(super) not_ready: Option<(u8, u8)>,
     pub(super) faults: HashMap<u64, Fault>,
+    /// Answers to ATA commands by their code; a SAS disk has none.
+    pub(super) ata: HashMap<u8, Vec<u8>>,
     /// A command ends only in so many looks after it was sent.
     pub(super) looks: u32,
     /// The last one sent ends first.
@@ -69,6 +71,7 @@ impl FakeNode {
             attentions: Vec::new(),
             not_ready: None,
             faults: HashMap::new(),
+            ata: HashMap::new(),
             looks: 0,
             last_first: false,
             refuse: None,
@@ -297,6 +300,7 @@ impl Disk {
             }
             opcode::LOG_SENSE => Ok(vec![0x0d, 0, 0, 6, 0, 0, 1, 2, 0, 38]),
             opcode::UNMAP => self.unmap(data),
+            opcode::ATA_PASS_THROUGH_16 => self.ata.get(&cdb[14]).cloned().ok_or(unknown),
             opcode::READ_10 | opcode::READ_16 | opcode::WRITE_10 | opcode::WRITE_16 => {
                 self.transfer(cdb, data)
             }

@@ -7,6 +7,7 @@
 mod ask;
 #[cfg(test)]
 mod fake;
+mod link;
 mod open;
 mod outcome;
 mod queue;
@@ -14,6 +15,7 @@ mod seats;
 #[cfg(test)]
 mod tests;
 
+pub use link::{NoCounters, ata_link_errors};
 pub use queue::SgQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
