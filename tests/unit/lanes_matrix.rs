@@ -143,6 +143,7 @@ impl Bench {
             plan_json: serde_json::Value::Null,
             numbers: (1, 1),
             burn_ns: Some(burn_ns + self.host_ns),
+            devices: None,
         };
         let found = self.session.probe(&self.opened, probe, &mut Silent);
         found.unwrap().0
