@@ -30,7 +30,7 @@ pub(super) fn text(record: &Record) -> String {
     for row in &scale.rows {
         rows.add_row(fields(&row.devices_count.to_string(), row));
     }
-    if let (Some(row), Some(node)) = (&scale.nodes.remote, scale.nodes.remote_node) {
+    if let (Some(row), Some(node)) = (&scale.nodes.remote, scale.nodes.remote_node_index) {
         rows.add_row(fields(&format!("{}, node {node}", row.devices_count), row));
     }
     let mut drives = table(&["DEVICE", "GB/s ALONE", "WITH ALL", "KEPT"]);
@@ -84,7 +84,11 @@ fn words(scale: &Scale, record: &Record) -> String {
     let mut lines = vec![shared_line(scale), saturation_line(scale)];
     let nodes = &scale.nodes;
     lines.push(
-        match (nodes.local_node, nodes.remote_node, nodes.remote_ratio) {
+        match (
+            nodes.local_node_index,
+            nodes.remote_node_index,
+            nodes.remote_ratio,
+        ) {
             (Some(local), Some(remote), Some(ratio)) => format!(
                 "nodes: from node {remote} {} of what node {local} moves, where the devices are",
                 figures::share(ratio)

@@ -136,7 +136,7 @@ struct Bench<'a, S: Scaled> {
 
 /// Measures all of it. What was measured before a failure or a signal is kept.
 pub fn measure<S: Scaled>(plan: &ScalePlan, device: &mut S) -> ScaleResult {
-    let (local_node, remote_node, why_not) = match &plan.nodes {
+    let (local_node_index, remote_node_index, why_not) = match &plan.nodes {
         Ok((local, remote)) => (Some(*local), Some(*remote), String::new()),
         Err(why) => (None, None, why.clone()),
     };
@@ -150,8 +150,8 @@ pub fn measure<S: Scaled>(plan: &ScalePlan, device: &mut S) -> ScaleResult {
         depths: Vec::new(),
         burns: Vec::new(),
         nodes: ScaleNodes {
-            local_node,
-            remote_node,
+            local_node_index,
+            remote_node_index,
             remote: None,
             remote_ratio: None,
             why_not,
@@ -278,7 +278,7 @@ impl<S: Scaled> Bench<'_, S> {
 
     /// All devices from another node.
     fn remote(&mut self, local_bytes_per_s: f64) -> Option<()> {
-        let Some(node) = self.result.scale.nodes.remote_node else {
+        let Some(node) = self.result.scale.nodes.remote_node_index else {
             return Some(());
         };
         let all: Vec<usize> = (0..self.plan.devices.len()).collect();

@@ -1,3 +1,4 @@
+//! Scaling on a model whose truth is known.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::ceiling::exact;
@@ -181,7 +182,7 @@ fn another_node_is_held_against_the_own() {
         (remote.devices_count, remote.of_shared_low_pct),
         (2, Some(50.0))
     );
-    assert_eq!(scale.nodes.local_node, Some(1));
+    assert_eq!(scale.nodes.local_node_index, Some(1));
 }
 
 /// Wherever it ends, what was whole before is there and nothing is claimed of the rest.

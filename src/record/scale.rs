@@ -100,9 +100,9 @@ pub struct ScaleDepth {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScaleNodes {
     /// The devices' own node; absent where it is not known, or they are on several.
-    pub local_node: Option<u32>,
+    pub local_node_index: Option<u32>,
     /// The node of the other reactors; absent where none was tried.
-    pub remote_node: Option<u32>,
+    pub remote_node_index: Option<u32>,
     /// All devices, driven from the other node; absent where none was tried.
     pub remote: Option<ScaleRow>,
     /// Remote divided by local.

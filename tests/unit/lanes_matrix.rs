@@ -255,7 +255,10 @@ fn errors(path: &mut SeenPath) {
 
 /// A drive that promises 1,550 MB/s.
 fn es3000(path: &mut SeenPath) {
-    path.drive = datasheet::drive("Huawei ES3000 V2", 1_600_000_000_000);
+    let all = datasheet::drives().iter();
+    path.drive = all
+        .filter(|drive| drive.name == "Huawei ES3000 V2 1.6 TB")
+        .last();
 }
 
 /// An HBA rated for 290,000 IOPS.
