@@ -34,6 +34,7 @@ mod place;
 mod preflight_polling;
 mod queue_cost;
 mod readiness;
+mod reopen;
 mod scratch;
 mod scratch_fs;
 mod spdk_blocks;
