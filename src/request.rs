@@ -12,17 +12,26 @@ pub enum Op {
     Write = 1,
     /// Deallocates blocks (discard, UNMAP, dataset management).
     Trim = 2,
+    /// Makes blocks read as zeros without sending them (Write Zeroes, WRITE SAME).
+    WriteZeroes = 3,
     /// Makes earlier writes durable (flush, SYNCHRONIZE CACHE).
-    Flush = 3,
+    Flush = 4,
     /// A command that touches no media (TEST UNIT READY, Get Features): the latency of the path alone.
-    Probe = 4,
+    Probe = 5,
 }
 
 impl Op {
     /// Number of kinds, for tables indexed by `Op as usize`.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// Every kind, in index order.
-    pub const ALL: [Op; Op::COUNT] = [Op::Read, Op::Write, Op::Trim, Op::Flush, Op::Probe];
+    pub const ALL: [Op; Op::COUNT] = [
+        Op::Read,
+        Op::Write,
+        Op::Trim,
+        Op::WriteZeroes,
+        Op::Flush,
+        Op::Probe,
+    ];
 
     /// The name used in tables and records.
     #[must_use]
@@ -31,6 +40,7 @@ impl Op {
             Op::Read => "read",
             Op::Write => "write",
             Op::Trim => "trim",
+            Op::WriteZeroes => "writezeroes",
             Op::Flush => "flush",
             Op::Probe => "probe",
         }
@@ -39,7 +49,7 @@ impl Op {
     /// Whether the device's content changes.
     #[must_use]
     pub const fn changes_data(self) -> bool {
-        matches!(self, Op::Write | Op::Trim)
+        matches!(self, Op::Write | Op::Trim | Op::WriteZeroes)
     }
 
     /// Whether it names blocks; what does not has neither place nor length.

@@ -44,6 +44,7 @@ pub fn contract<D: Device>(device: &D, contract: &Contract, idle: &mut impl FnMu
     suite.close_waits(idle);
     if contract.writes {
         suite.what_is_written_is_read(idle);
+        suite.zeros_are_exactly_where_they_were_written(idle);
     }
 }
 
@@ -176,7 +177,7 @@ impl<D: Device> Suite<'_, D> {
         let before = self.read(&mut queue, io, idle);
         let buffer = queue.buffer(Slot(0));
         buffer.iter_mut().for_each(|byte| *byte = !*byte);
-        for op in [Op::Write, Op::Trim] {
+        for op in [Op::Write, Op::Trim, Op::WriteZeroes] {
             let mut sink = Seen::new(1);
             if queue.submit(Slot(0), Io { op, ..io }).is_ok() {
                 wait_for(&mut queue, &mut sink, 1, 1, idle);
@@ -239,6 +240,39 @@ impl<D: Device> Suite<'_, D> {
                 wrong.map(|(index, _)| index)
             );
         }
+        queue.close(PATIENCE);
+    }
+
+    /// Where the device has the command; elsewhere it fails by name and changes nothing.
+    fn zeros_are_exactly_where_they_were_written(&self, idle: &mut impl FnMut(&D::Queue)) {
+        let mut queue = self.open(2, batch(1, 1, 1), true);
+        let (block, lba) = (self.block_bytes() as usize, self.contract.first_lba + 3);
+        let io = |op, lba, blocks| Io { lba, blocks, op };
+        let stamp = |index: usize| (index * 5 + index / block) as u8 | 1;
+        let bytes = queue.buffer(Slot(0)).iter_mut().enumerate();
+        bytes.for_each(|(index, byte)| *byte = stamp(index));
+        self.run(&mut queue, Slot(0), io(Op::Write, lba, 4), idle);
+        let mut sink = Seen::new(2);
+        let zeros = io(Op::WriteZeroes, lba + 1, 2);
+        assert_eq!(queue.submit(Slot(0), zeros), Ok(()));
+        wait_for(&mut queue, &mut sink, 1, 1, idle);
+        let can = self.device.facts().write_zeroes.is_ok();
+        assert_eq!(sink.bad.is_none(), can, "zeros: {:?}", sink.bad);
+        self.run(&mut queue, Slot(1), io(Op::Read, lba, 4), idle);
+        let wanted = |index: usize| match index / block {
+            1 | 2 if can => 0,
+            _ => stamp(index),
+        };
+        let read = queue.buffer(Slot(1)).iter().enumerate();
+        let wrong = read
+            .into_iter()
+            .find(|&(index, &byte)| byte != wanted(index));
+        assert!(
+            !self.contract.keeps_data || wrong.is_none(),
+            "zeros in 2 blocks from {}: byte {:?} of {lba} is wrong",
+            lba + 1,
+            wrong.map(|(index, _)| index)
+        );
         queue.close(PATIENCE);
     }
 

@@ -68,6 +68,9 @@ pub struct DeviceFacts {
     pub device_depth: Option<u32>,
     /// Whether trim can be sent, or why not.
     pub trim: Result<(), String>,
+    /// Whether zeros can be written without sending them, and the most that one such request may name (`None`: it
+    /// has no limit, or is sent as several); or why not.
+    pub write_zeroes: Result<Option<Bytes>, String>,
     /// Whether flush can be sent, or why not.
     pub flush: Result<(), String>,
     /// Whether a command without media can be sent, or why not.

@@ -36,6 +36,7 @@ impl NullDevice {
                 block_path: None,
                 device_depth: None,
                 trim: Ok(()),
+                write_zeroes: Ok(None),
                 flush: Ok(()),
                 probe: Ok(()),
                 in_use: Vec::new(),
@@ -54,6 +55,10 @@ impl Device for NullDevice {
 
     fn features(&self) -> Vec<String> {
         vec!["completes at once, moves no data".to_owned()]
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        Err("no device: null answers in this process".to_owned())
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<NullQueue, BackendError> {

@@ -8,7 +8,11 @@ use crate::sys::slots::{Registered, SlotKind, SlotRing};
 use crate::sys::workers::{thread_id, worker_time};
 use crate::sysfs::Sysfs;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// So long a removal may take until the kernel shows it; and how often it is asked.
+const DOUBT_LIMIT: Duration = Duration::from_millis(100);
+const DOUBT_LOOK: Duration = Duration::from_millis(1);
 
 /// For the record, where it was so.
 const WORKERS: &str = "some I/Os went through io_uring's worker threads (driver without NOWAIT, no free tag, or flush)";
@@ -25,8 +29,26 @@ pub struct RingQueue<R: Rules> {
     refused: Vec<(Slot, Errno)>,
     /// What the next poll of refusals takes from; the two swap places.
     refused_before: Vec<(Slot, Errno)>,
+    /// Failures that may mean that the device is gone, kept back until that is known: what took their place would
+    /// only fail too.
+    doubted: Vec<(Slot, Status)>,
+    /// Since when, and when the kernel was asked last.
+    doubt: Option<(Instant, Instant)>,
+    /// Such failures meant nothing once: they are told at once from then on.
+    pub(super) is_trusted: bool,
     /// Where to look for worker threads at the end, and where to note them.
     at_close: (Sysfs, Notes),
+}
+
+/// What a failed I/O says of its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there: the I/O failed by itself.
+    Here,
+    /// It may be on its way out, which the kernel does not show yet.
+    MayBeGone,
+    /// It is gone, and this is how it shall be told.
+    Gone(Gone),
 }
 
 /// What one backend sends for an I/O, and how it knows that the device is gone.
@@ -40,8 +62,8 @@ pub trait Rules {
     /// An errno, with which the I/O completes.
     fn request(&self, io: Io) -> Result<<Self::Kind as SlotKind>::Request, Errno>;
 
-    /// Whether a failed I/O says that the device is gone, and how it shall be told.
-    fn gone_by(&self, status: Status) -> Option<Gone>;
+    /// What a failed I/O says of the device.
+    fn fate(&self, status: Status) -> Fate;
 }
 
 impl<R: Rules> RingQueue<R> {
@@ -59,6 +81,9 @@ impl<R: Rules> RingQueue<R> {
             rules,
             refused: Vec::with_capacity(places),
             refused_before: Vec::with_capacity(places),
+            doubted: Vec::with_capacity(places),
+            doubt: None,
+            is_trusted: false,
             at_close,
         }
     }
@@ -92,6 +117,39 @@ impl<R: Rules> RingQueue<R> {
         while let Some((slot, errno)) = self.refused_before.pop() {
             let next = sink.complete(slot, Status::Errno(errno), self.ring.buffer(slot));
             if let Some(io) = next {
+                let again = self.submit(slot, io);
+                debug_assert_eq!(again, Ok(()), "the slot has just become free");
+            }
+        }
+        count
+    }
+}
+
+impl<R: Rules> RingQueue<R> {
+    /// Asks what the failures that were kept back mean, and tells of them once that is known, or was not for too
+    /// long. Says how many were told.
+    #[cold]
+    fn settle<S: Sink>(&mut self, sink: &mut S, gone: &mut Option<Gone>) -> usize {
+        let Some(&(_, status)) = self.doubted.first() else {
+            return 0;
+        };
+        let now = Instant::now();
+        let (since, looked) = self.doubt.unwrap_or((now, now));
+        if gone.is_none() && (self.doubt.is_none() || now - looked >= DOUBT_LOOK) {
+            self.doubt = Some((since, now));
+            if let Fate::Gone(known) = self.rules.fate(status) {
+                *gone = Some(known);
+            }
+        }
+        self.is_trusted = gone.is_none() && now - since >= DOUBT_LIMIT;
+        if gone.is_none() && !self.is_trusted {
+            return 0;
+        }
+        self.doubt = None;
+        let count = self.doubted.len();
+        while let Some((slot, status)) = self.doubted.pop() {
+            let next = sink.complete(slot, status, self.ring.buffer(slot));
+            if let (Some(io), None) = (next, *gone) {
                 let again = self.submit(slot, io);
                 debug_assert_eq!(again, Ok(()), "the slot has just become free");
             }
@@ -139,6 +197,12 @@ impl<R: Rules> Queue for RingQueue<R> {
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, wait: Wait) -> Result<usize, Gone> {
         let mut found = 0;
+        let wait = match wait {
+            Wait::AtMostNs(ns) if !self.doubted.is_empty() => {
+                Wait::AtMostNs(ns.min(DOUBT_LOOK.as_nanos() as u64))
+            }
+            wait => wait,
+        };
         if !self.refused.is_empty() {
             found = self.drain_refused(sink);
         }
@@ -160,21 +224,36 @@ impl<R: Rules> Queue for RingQueue<R> {
             batch,
             rules,
             refused,
+            doubted,
+            is_trusted,
             ..
         } = self;
+        let doubted_before = doubted.len();
         let mut gone = None;
         let drained = ring.drain(batch.complete_max, |slot, status, buffer| {
             if !status.is_ok() && gone.is_none() {
-                gone = rules.gone_by(status);
+                match rules.fate(status) {
+                    Fate::Gone(known) => gone = Some(known),
+                    Fate::MayBeGone if !*is_trusted => {
+                        doubted.push((slot, status));
+                        return None;
+                    }
+                    Fate::Here | Fate::MayBeGone => {}
+                }
             }
             let request = rules.request(sink.complete(slot, status, buffer)?);
             request
                 .inspect_err(|&errno| refused.push((slot, errno)))
                 .ok()
         });
+        found += drained;
+        if !self.doubted.is_empty() {
+            found -= self.doubted.len() - doubted_before;
+            found += self.settle(sink, &mut gone);
+        }
         match gone {
             Some(gone) => Err(gone),
-            None => Ok(found + drained),
+            None => Ok(found),
         }
     }
 
@@ -188,7 +267,7 @@ impl<R: Rules> Queue for RingQueue<R> {
             notes.add(WORKERS.to_owned());
         }
         Closed {
-            abandoned_count: self.ring.close(limit),
+            abandoned_count: self.ring.close(limit) + self.doubted.len() as u32,
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct JobFlags {
     #[arg(long, value_name = "NAME", help_heading = "Job")]
     pub backend: Option<String>,
 
-    /// read, write, randread, randwrite, rw (readwrite), randrw, trim, randtrim,
+    /// read, write, randread, randwrite, rw (readwrite), randrw, trim, randtrim, writezeroes, randwritezeroes,
     /// probe (a command without media), probe-read (one block at offset, over and over) [default: randread]
     #[arg(long, value_name = "PATTERN", help_heading = "Access")]
     pub rw: Option<String>,

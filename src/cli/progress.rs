@@ -244,7 +244,7 @@ impl<W: Write> Drop for Progress<W> {
     }
 }
 
-/// One line that says what a step came to.
+/// One line that says what a step came to. Flushes and probes move no bytes.
 fn done(step: &Step, (number, count): (usize, usize)) -> String {
     let mut text = match count {
         1 => String::new(),
@@ -257,17 +257,17 @@ fn done(step: &Step, (number, count): (usize, usize)) -> String {
         Outcome::Failed => ": failed",
         Outcome::Refused => ": refused",
     };
-    let directions: [(&str, &Option<Direction>); 5] = [
+    let directions: [(&str, &Option<Direction>); 6] = [
         ("read", &step.read),
         ("write", &step.write),
         ("trim", &step.trim),
+        ("writezeroes", &step.writezeroes),
         ("flush", &step.flush),
         ("probe", &step.probe),
     ];
     for (name, direction) in directions {
         if let Some(figures) = direction {
             text += &format!(", {name} {} IOPS", show::iops(figures.iops));
-            // Flushes and probes move no bytes.
             if !matches!(name, "flush" | "probe") {
                 text += &format!(" {} GB/s", show::rate(figures.bytes_per_s, GB_BYTES));
             }

@@ -13,10 +13,12 @@ pub(super) const fn rw_name(stream: &StreamSpec) -> &'static str {
         (Access::Sequential, OpMix::Read) => "read",
         (Access::Sequential, OpMix::Write) => "write",
         (Access::Sequential, OpMix::Trim) => "trim",
+        (Access::Sequential, OpMix::WriteZeroes) => "writezeroes",
         (Access::Sequential, OpMix::ReadWrite { .. }) => "rw",
         (Access::Random { .. }, OpMix::Read) => "randread",
         (Access::Random { .. }, OpMix::Write) => "randwrite",
         (Access::Random { .. }, OpMix::Trim) => "randtrim",
+        (Access::Random { .. }, OpMix::WriteZeroes) => "randwritezeroes",
         (Access::Random { .. }, OpMix::ReadWrite { .. }) => "randrw",
     }
 }

@@ -189,7 +189,7 @@ fn of_stream(
         amount_bytes,
         rate_bytes_per_s: iops * mean_bytes,
         write_share: match stream.ops {
-            OpMix::Write => 1.0,
+            OpMix::Write | OpMix::WriteZeroes => 1.0,
             OpMix::ReadWrite { read_pct } => 1.0 - read_pct / 100.0,
             OpMix::Read | OpMix::Trim | OpMix::Probe | OpMix::ProbeRead => 0.0,
         },

@@ -21,6 +21,8 @@ pub enum Direction {
     Write,
     /// Trims.
     Trim,
+    /// Commands that write zeros.
+    WriteZeroes,
 }
 
 /// What can be held against a limit.
@@ -49,10 +51,11 @@ pub enum FigureKind {
 }
 
 impl Direction {
-    const ALL: [(&'static str, Self); 3] = [
+    const ALL: [(&'static str, Self); 4] = [
         ("read_", Self::Read),
         ("write_", Self::Write),
         ("trim_", Self::Trim),
+        ("writezeroes_", Self::WriteZeroes),
     ];
 }
 
@@ -167,7 +170,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Expectation>, Why> {
 fn allowed() -> String {
     let names: Vec<&str> = FigureKind::ALL.iter().map(|(name, _)| *name).collect();
     format!(
-        "allowed: FIGURE>=LIMIT, <=, > or <, with commas between; figures are {}, all but errors also with read_, write_ or trim_ in front",
+        "allowed: FIGURE>=LIMIT, <=, > or <, with commas between; figures are {}, all but errors also with read_, write_, trim_ or writezeroes_ in front",
         names.join(", ")
     )
 }
@@ -245,6 +248,12 @@ mod tests {
             ("bytes_per_s>2.5G", "bytes_per_s", Relation::Above, 2.5e9),
             ("errors<=0", "errors", Relation::AtMost, 0.0),
             ("trim_mean<=1s", "trim_mean", Relation::AtMost, 1e9),
+            (
+                "writezeroes_iops>1k",
+                "writezeroes_iops",
+                Relation::Above,
+                1e3,
+            ),
         ] {
             assert_eq!(limit(text), (name.to_owned(), relation, wanted), "{text}");
         }

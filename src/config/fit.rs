@@ -11,7 +11,7 @@ use crate::record::Warning;
 use crate::units::{Blocks, Bytes, SizeSpec};
 use crate::workload::{Access, OpMix, Region, SizeShare};
 
-/// The most one read or write may carry: buffers are sized in 32 bits. Trims carry nothing.
+/// The most one read or write may carry: buffers are sized in 32 bits. Trims and writezeroes carry nothing.
 const MAX_TRANSFER_BYTES: u64 = u32::MAX as u64;
 
 /// A stream's sizes and region in blocks of one device.
@@ -81,12 +81,17 @@ fn fit_probe(stream: &StreamIntent, target: &Target<'_>) -> Result<Fitted, Confi
     })
 }
 
-/// Trim, flush and probe only where the device has them.
+/// Trim, writezeroes, flush and probe only where the device has them.
 fn allowed_ops(stream: &StreamIntent, target: &Target<'_>) -> Result<(), ConfigError> {
     if stream.ops == OpMix::Trim
         && let Err(reason) = &target.facts.trim
     {
         return Err(target.unfit(&stream.rw.place, format!("it cannot trim: {reason}")));
+    }
+    if stream.ops == OpMix::WriteZeroes
+        && let Err(reason) = &target.facts.write_zeroes
+    {
+        return Err(target.unfit(&stream.rw.place, format!("it cannot write zeros: {reason}")));
     }
     if stream.ops == OpMix::Probe
         && let Err(reason) = &target.facts.probe
@@ -143,15 +148,14 @@ fn request_blocks(
     place: &Place,
 ) -> Result<u32, ConfigError> {
     let blocks = target.exact(bytes, place)?;
-    let is_trim = ops == OpMix::Trim;
     u32::try_from(blocks)
         .ok()
-        .filter(|_| is_trim || bytes.0 <= MAX_TRANSFER_BYTES)
+        .filter(|_| !ops.carries_data() || bytes.0 <= MAX_TRANSFER_BYTES)
         .ok_or_else(|| {
             target.unfit(
                 place,
                 format!(
-                    "{bytes} is more than one request can be; allowed: up to {MAX_TRANSFER_BYTES} bytes for reads and writes, up to {} blocks for trims",
+                    "{bytes} is more than one request can be; allowed: up to {MAX_TRANSFER_BYTES} bytes for reads and writes, up to {} blocks for trims and writezeroes",
                     u32::MAX
                 ),
             )
@@ -262,8 +266,13 @@ fn fits_a_command(
     target: &Target<'_>,
 ) -> Result<(), ConfigError> {
     let bytes = target.block.bytes_of(Blocks(u64::from(largest)));
-    match (bytes, target.facts.max_command) {
-        (Some(bytes), Some(most)) if bytes > most && stream.ops != OpMix::Trim => Err(target.unfit(
+    let most = match (&stream.ops, &target.facts.write_zeroes) {
+        (OpMix::WriteZeroes, Ok(most)) => *most,
+        (ops, _) if ops.carries_data() => target.facts.max_command,
+        _ => None,
+    };
+    match (bytes, most) {
+        (Some(bytes), Some(most)) if bytes > most => Err(target.unfit(
             &stream.sizes.shares.place,
             format!(
                 "requests of {bytes} are larger than one command can be, which is {most} here; allowed: up to {most}"
@@ -286,7 +295,7 @@ fn note_split(largest: u32, stream: &StreamIntent, target: &Target<'_>, notes: &
     if let (Some(by), Some(bytes), Some(max_io)) = (by, bytes, target.facts.max_io)
         && bytes > max_io
         && max_io.0 > 0
-        && stream.ops != OpMix::Trim
+        && stream.ops.carries_data()
     {
         add_note(
             notes,

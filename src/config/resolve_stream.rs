@@ -71,6 +71,8 @@ fn ops(rw: Rw, lookup: &Lookup<'_>) -> Result<OpMix, ConfigError> {
         OpMix::ProbeRead
     } else if rw.is_trim() {
         OpMix::Trim
+    } else if rw.is_write_zeroes() {
+        OpMix::WriteZeroes
     } else if rw.writes() {
         OpMix::Write
     } else {
@@ -81,7 +83,7 @@ fn ops(rw: Rw, lookup: &Lookup<'_>) -> Result<OpMix, ConfigError> {
 fn access(rw: Rw, lookup: &Lookup<'_>) -> Result<(Access, Option<Given<Bytes>>), ConfigError> {
     if !rw.is_random() {
         let why = format!(
-            "`rw: {}` is not random; it applies to randread, randwrite, randrw, randtrim",
+            "`rw: {}` is not random; it applies to randread, randwrite, randrw, randtrim, randwritezeroes",
             rw.name()
         );
         let keys = [
@@ -167,7 +169,12 @@ type WriteKeys = (Option<Given<u32>>, DataPattern);
 
 fn write_keys(rw: Rw, lookup: &Lookup<'_>) -> Result<WriteKeys, ConfigError> {
     if !rw.writes() {
-        let why = format!("`rw: {}` writes nothing", rw.name());
+        let does_not = if rw.is_write_zeroes() {
+            "sends no data"
+        } else {
+            "writes nothing"
+        };
+        let why = format!("`rw: {}` {does_not}", rw.name());
         lookup.ignore(&[Key::Fsync, Key::Data], &why);
         return Ok((None, DataPattern::Random));
     }

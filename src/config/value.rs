@@ -21,12 +21,14 @@ pub(super) enum Rw {
     RandWrite,
     RandReadWrite,
     RandTrim,
+    WriteZeroes,
+    RandWriteZeroes,
     Probe,
     ProbeRead,
 }
 
 impl Rw {
-    const NAMES: [(&'static str, Rw); 11] = [
+    const NAMES: [(&'static str, Rw); 13] = [
         ("read", Rw::Read),
         ("write", Rw::Write),
         ("randread", Rw::RandRead),
@@ -36,6 +38,8 @@ impl Rw {
         ("randrw", Rw::RandReadWrite),
         ("trim", Rw::Trim),
         ("randtrim", Rw::RandTrim),
+        ("writezeroes", Rw::WriteZeroes),
+        ("randwritezeroes", Rw::RandWriteZeroes),
         ("probe", Rw::Probe),
         ("probe-read", Rw::ProbeRead),
     ];
@@ -51,7 +55,11 @@ impl Rw {
     pub(super) const fn is_random(self) -> bool {
         matches!(
             self,
-            Self::RandRead | Self::RandWrite | Self::RandReadWrite | Self::RandTrim
+            Self::RandRead
+                | Self::RandWrite
+                | Self::RandReadWrite
+                | Self::RandTrim
+                | Self::RandWriteZeroes
         )
     }
 
@@ -63,11 +71,16 @@ impl Rw {
         matches!(self, Self::Trim | Self::RandTrim)
     }
 
+    pub(super) const fn is_write_zeroes(self) -> bool {
+        matches!(self, Self::WriteZeroes | Self::RandWriteZeroes)
+    }
+
     /// Prices the path instead of the media.
     pub(super) const fn is_probe(self) -> bool {
         matches!(self, Self::Probe | Self::ProbeRead)
     }
 
+    /// Whether it carries data to the device.
     pub(super) const fn writes(self) -> bool {
         self.is_mixed() || matches!(self, Self::Write | Self::RandWrite)
     }

@@ -114,13 +114,15 @@ impl Collector {
 
     #[allow(clippy::cast_precision_loss)]
     fn close(&mut self, second: u64, pending: &Pending) {
-        let [read, write, trim, flush, probe] = Op::ALL.map(|op| direction(pending, op as usize));
+        let [read, write, trim, writezeroes, flush, probe] =
+            Op::ALL.map(|op| direction(pending, op as usize));
         self.collected.series.push(Second {
             start_s: second as f64,
             length_s: pending.length_ns as f64 / 1e9,
             read,
             write,
             trim,
+            writezeroes,
             flush,
             probe,
             errors_count: pending.errors_count,

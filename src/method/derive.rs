@@ -7,9 +7,8 @@ use crate::record::{Derived, DerivedValue, Direction, LeftOut, Origin, Outcome, 
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
 pub fn figure_of(step: &Step, figure: StepFigure) -> Option<f64> {
-    let directions: Vec<&Direction> = [&step.read, &step.write, &step.trim]
-        .into_iter()
-        .flatten()
+    let directions: Vec<&Direction> = step
+        .on_media()
         .filter(|direction| direction.ios_count > 0)
         .collect();
     let busiest = directions
@@ -261,10 +260,7 @@ fn slices(members: &[&Step]) -> Vec<DerivedValue> {
     let used = if whole.is_empty() { all } else { whole };
     let (mut means, mut maxima) = (Vec::new(), Vec::new());
     for second in used {
-        let parts: Vec<_> = [&second.read, &second.write, &second.trim]
-            .into_iter()
-            .flatten()
-            .collect();
+        let parts: Vec<_> = second.on_media().collect();
         let ios: u64 = parts.iter().map(|part| part.ios_count).sum();
         if ios > 0 {
             let sum: f64 = parts

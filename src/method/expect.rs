@@ -29,6 +29,7 @@ fn measured(step: &Step, figure: Figure) -> Option<f64> {
         (Direction::Read, &step.read),
         (Direction::Write, &step.write),
         (Direction::Trim, &step.trim),
+        (Direction::WriteZeroes, &step.writezeroes),
     ];
     let values = all
         .into_iter()

@@ -150,10 +150,8 @@ fn search(limit_ns: u64, result: &mut LoadResult, device: &mut dyn Loaded) -> Op
 /// Whether the tail of every direction is good enough, waiting included, and the device kept up.
 #[must_use]
 pub fn keeps(step: &Step, limit_ns: u64) -> bool {
-    let all = [&step.read, &step.write, &step.trim];
-    let mut tails = all
-        .into_iter()
-        .flatten()
+    let mut tails = step
+        .on_media()
         .filter_map(|d| d.scheduled_latency_ns.as_ref())
         .peekable();
     let has_any = tails.peek().is_some();
@@ -165,11 +163,7 @@ pub fn keeps(step: &Step, limit_ns: u64) -> bool {
 }
 
 fn total_iops(step: &Step) -> f64 {
-    let all = [&step.read, &step.write, &step.trim];
-    all.into_iter()
-        .flatten()
-        .map(|direction| direction.iops)
-        .sum()
+    step.on_media().map(|direction| direction.iops).sum()
 }
 
 /// A share of a rate, at least one arrival a second.

@@ -342,9 +342,7 @@ fn interval(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 fn total_iops(step: &Step) -> f64 {
-    let all = [&step.read, &step.write, &step.trim];
-    let found = all.into_iter().flatten();
-    found.map(|direction| direction.iops).sum()
+    step.on_media().map(|direction| direction.iops).sum()
 }
 
 #[cfg(test)]

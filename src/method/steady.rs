@@ -138,14 +138,12 @@ pub fn fio_met(samples: &[f64], steady: &SteadySeconds) -> bool {
 /// The sample of one second that `steady` looks at.
 #[must_use]
 pub fn sample(second: &Second, steady: &SteadySeconds) -> f64 {
-    let directions = [&second.read, &second.write, &second.trim];
     let of = |d: &crate::record::SecondDirection| match steady.limit.of {
         crate::config::StepFigure::BytesPerS => d.bytes_per_s,
         _ => d.iops,
     };
-    directions
-        .into_iter()
-        .flatten()
+    second
+        .on_media()
         .map(of)
         .fold(0.0, |sum, value| sum + value)
 }

@@ -3,6 +3,8 @@
 mod account;
 mod control;
 mod finish;
+#[cfg(test)]
+mod handover_tests;
 mod outcome;
 mod poll;
 mod setup;

@@ -58,6 +58,8 @@ pub struct Reactor<Q, C> {
     pub(super) cpu_ns_at_window: Option<u64>,
     pub(super) cpu_ns_used: u64,
     pub(super) in_flight_area: u128,
+    /// Of the I/Os that the last pass issued: how long after its start, inside the window, in all.
+    late_ticks: u64,
     pub(super) gone: Option<Status>,
     pub(super) stuck: bool,
 }
@@ -89,7 +91,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             }
             let slot_bytes = group
                 .iter()
-                .map(|s| s.spec.max_blocks().saturating_mul(s.block_bytes))
+                .map(|s| s.spec.buffer_blocks().saturating_mul(s.block_bytes))
                 .max();
             let device = group[0].spec.device_index;
             let mut queue = open(device, slots.len(), slot_bytes.unwrap_or(0))?;
@@ -120,6 +122,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             cpu_ns_at_window: None,
             cpu_ns_used: 0,
             in_flight_area: 0,
+            late_ticks: 0,
             gone: None,
             stuck: false,
         })
@@ -146,18 +149,17 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     pub fn pass(&mut self) -> bool {
         let wait = self.wait();
         let sampled = self.passes_count.is_multiple_of(StampBound::SAMPLE_EVERY);
-        let mut in_flight = self.account.in_flight;
+        let in_flight = self.account.in_flight;
         let mut found = 0;
         self.account.begin_stamps();
         let issued = self.issue_pending && self.issue();
         if issued && sampled {
             self.sample_stamp_bound();
         }
+        let late_ticks = if issued { self.late_ticks } else { 0 };
+        let flown = (self.account.in_flight.max(in_flight), late_ticks);
         // The poll may sleep: what it finds must not bear a stamp from before.
         self.account.begin_stamps();
-        if Q::SLEEPS {
-            in_flight = self.account.in_flight;
-        }
         for lane in &mut self.lanes {
             let mut sink = PollSink {
                 account: &mut self.account,
@@ -174,7 +176,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if sampled && found > 0 {
             self.sample_stamp_bound();
         }
-        self.after_pass(worked, found > 0, in_flight);
+        self.after_pass(worked, found > 0, flown);
         worked
     }
 
@@ -182,6 +184,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
     fn issue(&mut self) -> bool {
         let before = self.account.submitted_count;
         self.issue_pending = self.open_loop;
+        self.late_ticks = 0;
         for lane in &mut self.lanes {
             for stream in &mut self.streams[lane.streams.clone()] {
                 while self.account.issuing()
@@ -209,6 +212,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
                     entry.scheduled = scheduled;
                     entry.io = io;
                     entry.busy = true;
+                    self.late_ticks += self.account.inside_window(self.pass_end, entry.submitted);
                     self.account.submitted_count += 1;
                     self.account.in_flight += 1;
                 }
@@ -217,14 +221,14 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         self.account.submitted_count != before
     }
 
-    /// Takes the time. `in_flight` is how many were in flight since the last pass: in a queue that
-    /// sleeps the time passes in the poll, otherwise between the passes.
+    /// Takes the time. `flown` is how many were in flight until the poll found something, and by how much those
+    /// that this pass issued came later than its start: to hand a command over may take as long as the device does.
     ///
     /// Amid busy passes the last completion's stamp serves as the end, which saves a reading where there
     /// is one I/O to a pass. What the pass did after it lies in the next gap, which therefore counts as
     /// busy: at the end of a run of busy passes by one idle look too much, never too little.
     #[inline]
-    fn after_pass(&mut self, worked: bool, found: bool, in_flight: u64) {
+    fn after_pass(&mut self, worked: bool, found: bool, (in_flight, late_ticks): (u64, u64)) {
         let stamp_serves = !Q::SLEEPS && found && self.worked_before && self.account.exact;
         // The last completion of a quota ends the window: nothing is in flight after it.
         let end = if stamp_serves || (found && self.is_over()) {
@@ -250,7 +254,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         };
         if gap > 0 {
             self.polls_count += 1;
-            self.in_flight_area += u128::from(in_flight) * u128::from(gap);
+            let area = u128::from(in_flight) * u128::from(gap);
+            self.in_flight_area += area.saturating_sub(u128::from(late_ticks));
             if busy {
                 self.busy_ticks += gap;
             }

@@ -52,6 +52,7 @@ impl ReactorSetup {
                 OpMix::Probe => &[Op::Probe],
                 OpMix::Write => &[Op::Write],
                 OpMix::Trim => &[Op::Trim],
+                OpMix::WriteZeroes => &[Op::WriteZeroes],
                 OpMix::ReadWrite { .. } => &[Op::Read, Op::Write],
             };
             ops.iter().for_each(|op| used[*op as usize] = true);

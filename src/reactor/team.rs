@@ -131,7 +131,9 @@ pub(super) fn queue_spec(
         slots_count,
         slot_bytes,
         batch: setup.batch,
-        writes: ops[Op::Write as usize] || ops[Op::Trim as usize] || ops[Op::Flush as usize],
+        writes: Op::ALL
+            .into_iter()
+            .any(|op| ops[op as usize] && (op.changes_data() || op == Op::Flush)),
     }
 }
 

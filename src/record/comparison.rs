@@ -128,7 +128,7 @@ pub struct StepSide {
 /// A distribution over several windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergedHistogram {
-    /// `read`, `write`, `trim`, `flush`.
+    /// `read`, `write`, `trim`, `writezeroes`, `flush`.
     pub direction: String,
     /// `[upper bound of the bucket in ns, count]`, ascending.
     pub histogram: Vec<(u64, u64)>,
@@ -137,7 +137,7 @@ pub struct MergedHistogram {
 /// One metric of a step on all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedMetric {
-    /// `read`, `write`, `trim`, `flush`; empty for what belongs to the step as a whole.
+    /// `read`, `write`, `trim`, `writezeroes`, `flush`; empty for what belongs to the step as a whole.
     pub direction: String,
     /// `iops`, `bandwidth`, `mean`, `p50`, `p99`, `p99_9`, `busy`, and with a rate `scheduled_mean`,
     /// `scheduled_p50`, `scheduled_p99`, `scheduled_p99_9`.

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One direction (read, write, trim, flush, probe) of one step: successes inside the window only.
+/// One direction (read, write, trim, writezeroes, flush, probe) of one step: successes inside the window only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
     /// I/Os that succeeded inside the window.
     pub ios_count: u64,
-    /// Bytes they moved.
+    /// Bytes they moved; of trims and writezeroes, the bytes they named.
     pub bytes_count: u64,
     /// `ios_count` divided by the window.
     pub iops: f64,
@@ -82,10 +82,22 @@ pub struct Second {
     pub write: Option<SecondDirection>,
     /// Trims.
     pub trim: Option<SecondDirection>,
+    /// Commands that write zeros without sending them.
+    #[serde(default)]
+    pub writezeroes: Option<SecondDirection>,
     /// Flushes.
     pub flush: Option<SecondDirection>,
     /// Probes: commands without media.
     pub probe: Option<SecondDirection>,
     /// I/Os that failed.
     pub errors_count: u64,
+}
+
+impl Second {
+    /// What has a place on the medium: reads, writes, trims, writezeroes.
+    pub fn on_media(&self) -> impl Iterator<Item = &SecondDirection> {
+        [&self.read, &self.write, &self.trim, &self.writezeroes]
+            .into_iter()
+            .flatten()
+    }
 }

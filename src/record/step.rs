@@ -1,8 +1,8 @@
 //! One step of a run: its device, its figures, and what they can be trusted for.
 
 use super::{
-    Ceilings, Criterion, DevicePath, Direction, Failure, Origin, Outcome, Second, Steady, Verdict,
-    Warning,
+    Ceilings, Conditions, Criterion, DevicePath, Direction, Failure, Origin, Outcome, Second,
+    Steady, Verdict, Warning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,9 @@ pub struct Step {
     pub write: Option<Direction>,
     /// Trims.
     pub trim: Option<Direction>,
+    /// Commands that write zeros without sending them.
+    #[serde(default)]
+    pub writezeroes: Option<Direction>,
     /// Flushes.
     pub flush: Option<Direction>,
     /// Probes: commands without media.
@@ -81,6 +84,18 @@ pub struct Step {
     /// Whether its seconds were steady by fio's definition; absent where nobody asked.
     #[serde(default)]
     pub steady: Option<Steady>,
+    /// What it ran under; absent in simulated time, and in records of older versions.
+    #[serde(default)]
+    pub conditions: Option<Conditions>,
+}
+
+impl Step {
+    /// What has a place on the medium: reads, writes, trims, writezeroes.
+    pub fn on_media(&self) -> impl Iterator<Item = &Direction> {
+        [&self.read, &self.write, &self.trim, &self.writezeroes]
+            .into_iter()
+            .flatten()
+    }
 }
 
 /// The device as it was found.
@@ -138,7 +153,7 @@ pub struct Depth {
 pub struct ErrorTally {
     /// Status in words.
     pub status: String,
-    /// `read`, `write`, `trim`, `flush`, `probe`.
+    /// `read`, `write`, `trim`, `writezeroes`, `flush`, `probe`.
     pub op: String,
     /// How often.
     pub count: u64,

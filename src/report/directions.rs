@@ -25,6 +25,7 @@ const fn figures(step: &Step, op: Op) -> Option<&Direction> {
         Op::Read => step.read.as_ref(),
         Op::Write => step.write.as_ref(),
         Op::Trim => step.trim.as_ref(),
+        Op::WriteZeroes => step.writezeroes.as_ref(),
         Op::Flush => step.flush.as_ref(),
         Op::Probe => step.probe.as_ref(),
     }
@@ -61,6 +62,7 @@ fn asks(word: &str, op: Op) -> bool {
         Op::Read => matches!(word, "read" | "randread" | "rw" | "randrw" | "probe-read"),
         Op::Write => matches!(word, "write" | "randwrite" | "rw" | "randrw"),
         Op::Trim => matches!(word, "trim" | "randtrim"),
+        Op::WriteZeroes => matches!(word, "writezeroes" | "randwritezeroes"),
         Op::Flush => word == "fsync",
         Op::Probe => word == "probe",
     }
@@ -89,6 +91,10 @@ mod tests {
         assert_eq!(asked(json!({"rw": "rw", "read_pct": 100.0})), ["read"]);
         assert_eq!(asked(json!({"rw": "rw", "read_pct": 0.0})), ["write"]);
         assert_eq!(asked(json!({"rw": "trim", "read_pct": null})), ["trim"]);
+        assert_eq!(
+            asked(json!({"rw": "randwritezeroes", "read_pct": null})),
+            ["writezeroes"]
+        );
         assert_eq!(asked(json!({"rw": "probe"})), ["probe"]);
         assert_eq!(asked(json!({"rw": "probe-read"})), ["read"]);
         let flushing = json!({"rw": "write", "flush_every_count": 8});

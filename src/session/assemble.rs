@@ -94,12 +94,14 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
-    let [read, write, trim, flush, probe] = directions;
+    let [read, write, trim, writezeroes, flush, probe] = directions;
     Step {
         name: facts.plan.name.clone(),
         // Where it comes from, and whether it was steady, is known above.
         origin: crate::record::Origin::default(),
         steady: None,
+        // Read by whoever ran it.
+        conditions: None,
         status: outcome(&end.outcomes, error.as_ref()),
         error,
         summary: facts.plan.summary.clone(),
@@ -113,6 +115,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         read,
         write,
         trim,
+        writezeroes,
         flush,
         probe,
         submitted_count,

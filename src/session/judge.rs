@@ -97,7 +97,12 @@ fn evidence_of<'a>(
     }
 }
 
-/// What the step did; `None` where it moved nothing.
+/// What the step did, as ceilings take it; `None` where it moved nothing.
+#[must_use]
+pub fn workload_of(step: &Step, plan: &StepPlan) -> Option<Workload> {
+    workload(step, plan, &Proofs::default())
+}
+
 #[allow(clippy::cast_precision_loss)] // Bytes of a step are far below 2^53.
 fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
     let bytes = |direction: &Option<Direction>| direction.as_ref().map_or(0, |d| d.bytes_count);
@@ -108,7 +113,7 @@ fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
     let mut sizes: Vec<u64> = Vec::new();
     for stream in &plan.streams {
         let device = step.devices.get(stream.device_index as usize)?;
-        let moves = !matches!(stream.ops, OpMix::Trim | OpMix::Probe);
+        let moves = !matches!(stream.ops, OpMix::Trim | OpMix::WriteZeroes | OpMix::Probe);
         for size in stream.sizes.iter().filter(|_| moves) {
             let bytes = u64::from(size.blocks) * u64::from(device.logical_block_bytes);
             if !sizes.contains(&bytes) {

@@ -74,7 +74,7 @@ fn buffers_bytes(plan: &StepPlan, queues: &Queues, block_bytes: impl Fn(u32) -> 
         let (mut slots, mut longest) = (0, 0);
         for (stream, _) in own {
             slots += u64::from(stream.depth);
-            longest = longest.max(u64::from(stream.max_blocks()));
+            longest = longest.max(u64::from(stream.buffer_blocks()));
         }
         let bytes = longest.saturating_mul(block_bytes(*device));
         slots.saturating_mul(bytes.next_multiple_of(ALIGN_BYTES))
@@ -89,7 +89,11 @@ fn buffers_bytes(plan: &StepPlan, queues: &Queues, block_bytes: impl Fn(u32) -> 
 /// For the record: how many commands an I/O of the step takes, where it is more than one.
 pub(super) fn commands_per_io(devices: &[SpdkDevice], plan: &StepPlan) -> Vec<String> {
     let mut notes = BTreeSet::new();
-    for stream in &plan.streams {
+    let carrying = plan
+        .streams
+        .iter()
+        .filter(|stream| stream.ops.carries_data());
+    for stream in carrying {
         let device = &devices[stream.device_index as usize];
         let block_bytes = device.facts().logical_block.bytes();
         let most_blocks = (device.controller().max_transfer_bytes() / block_bytes).max(1);

@@ -1,6 +1,7 @@
 //! One step: reactors from the plan, a team run over them, a record from what they leave behind.
 
 use super::assemble::{StepFacts, assemble};
+use super::health::{HealthWatch, OwnIo};
 use super::judge::{Proofs, add_verdict};
 use super::open::Opened;
 use super::path::{PathWatch, SeenPath};
@@ -8,15 +9,18 @@ use super::place::place;
 use super::spdk_step;
 use super::watch::Watch;
 use super::{Observer, SessionError};
-use crate::backend::DeviceFacts;
 use crate::backend::burn::{Burn, BurningDevice, Skip, Spin};
+use crate::backend::{Device, DeviceFacts};
 use crate::config::StepPlan;
 use crate::measure::{Collector, StampChoice};
-use crate::reactor::{Control, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team};
+use crate::reactor::{
+    Control, ReactorError, ReactorSetup, StreamSetup, TeamEnd, run_team, run_virtual_team,
+};
 use crate::record::{BackendUse, Step};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What all steps of a session share.
@@ -45,6 +49,9 @@ pub struct Probe<'a> {
     pub numbers: (usize, usize),
     /// Burnt on the reactor at each completion, to see whether the rate falls.
     pub burn_ns: Option<u64>,
+    /// Which of the opened devices the plan's devices are, in its order; absent: all of them. The others are left
+    /// alone, and the record knows nothing of them.
+    pub devices: Option<&'a [usize]>,
 }
 
 impl Session {
@@ -65,6 +72,7 @@ impl Session {
             plan_json,
             numbers,
             burn_ns: None,
+            devices: None,
         };
         let (mut step, paths) = self.probe(opened, probe, observer)?;
         add_verdict(&mut step, plan, &paths, &Proofs::default());
@@ -83,30 +91,38 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<(Step, Vec<SeenPath>), SessionError> {
         let plan = probe.plan;
+        let of_all = on_all(plan, probe.devices);
         self.control.next_step();
         stamp_fits(opened, plan)?;
         if let Opened::Spdk { devices, .. } = opened {
-            spdk_step::fits(devices, plan, &self.sysfs)?;
+            spdk_step::fits(devices, &of_all, &self.sysfs)?;
         }
         let cpus = match opened {
             Opened::Sim { .. } => Vec::new(),
             _ => place(plan, &self.allowed, &self.sysfs)?,
         };
-        let facts = opened.facts();
-        let setups = setups(plan, &facts, &cpus);
-        let mut links = PathWatch::new(self.paths(&facts));
+        let all_facts = opened.facts();
+        let setups = setups(&of_all, &all_facts, &cpus);
+        let facts = chosen(all_facts, probe.devices);
+        let mut links = PathWatch::new(&self.sysfs, self.paths(&facts));
+        let is_real = !matches!(opened, Opened::Sim { .. });
+        let mut health = is_real
+            .then(|| HealthWatch::begin(&self.sysfs, opened, (&facts, probe.devices), &cpus));
         let mut watch = Watch::new(plan, probe.numbers, &self.control, observer);
         let end = self.run(opened, &setups, probe.burn_ns, &mut |collector| {
             watch.look(collector);
             links.look();
         })?;
-        let is_real = !matches!(opened, Opened::Sim { .. });
+        if let Some(health) = &mut health {
+            health.ended();
+        }
+        let own = OwnIo::of(plan, &end.outcomes, &facts);
         let mut step = assemble(
             StepFacts {
                 plan,
                 plan_json: probe.plan_json,
                 devices: facts,
-                backend: backend_use(opened, plan),
+                backend: backend_use(opened, &of_all),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
                 clock_drift_ppm: if is_real {
                     self.clock.drift_check().ppm
@@ -117,7 +133,11 @@ impl Session {
             end,
         );
         step.warnings.extend(opened.warnings());
-        Ok((step, links.finish()))
+        let paths = links.finish();
+        if let Some(health) = health {
+            health.finish(opened, &mut step, &own);
+        }
+        Ok((step, paths))
     }
 
     fn paths(&self, facts: &[DeviceFacts]) -> Vec<SeenPath> {
@@ -125,7 +145,7 @@ impl Session {
         facts.iter().map(read).collect()
     }
 
-    /// The only place that goes from kinds of backends to the generic loop.
+    /// The only place that goes from kinds of backends to the generic loop. `burn_ns` is burnt at each completion.
     fn run(
         &self,
         opened: &Opened,
@@ -133,73 +153,61 @@ impl Session {
         burn_ns: Option<u64>,
         watch: &mut dyn FnMut(&Collector),
     ) -> Result<TeamEnd, SessionError> {
-        let (clock, control) = (&self.clock, &self.control);
-        if let Some(ns) = burn_ns {
-            return self.run_burning(opened, setups, ns, watch);
-        }
         Ok(match opened {
-            Opened::Null(devices) => run_team(devices, setups, clock, control, watch)?,
-            Opened::Uring { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::UringCmd { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::Sg { devices, .. } => run_team(devices, setups, clock, control, watch)?,
-            Opened::Spdk { devices, .. } => run_team(devices, setups, clock, control, watch)?,
+            Opened::Null(devices) => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Uring { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::UringCmd { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Sg { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
+            Opened::Spdk { devices, .. } => self.team(devices, setups, burn_ns, watch)?,
             Opened::Sim { devices, clock } => {
-                run_virtual_team(devices, setups, clock, control, watch)?
+                let control = &self.control;
+                match burn_ns {
+                    None => run_virtual_team(devices, setups, clock, control, watch)?,
+                    Some(ns) => {
+                        let devices = burning(devices, &Skip(clock.clone()), ns);
+                        run_virtual_team(&devices, setups, clock, control, watch)?
+                    }
+                }
             }
         })
     }
 
-    /// The same around devices that burn time at each completion.
-    fn run_burning(
+    fn team<D: Device + Sync>(
         &self,
-        opened: &Opened,
+        devices: &[D],
         setups: &[ReactorSetup],
-        ns: u64,
+        burn_ns: Option<u64>,
         watch: &mut dyn FnMut(&Collector),
-    ) -> Result<TeamEnd, SessionError> {
+    ) -> Result<TeamEnd, ReactorError> {
         let (clock, control) = (&self.clock, &self.control);
-        let spin = || Spin(*clock);
-        Ok(match opened {
-            Opened::Null(devices) => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Uring { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::UringCmd { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Sg { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Spdk { devices, .. } => run_team(
-                &burning(devices, &spin(), ns),
-                setups,
-                clock,
-                control,
-                watch,
-            )?,
-            Opened::Sim { devices, clock } => {
-                let devices = burning(devices, &Skip(clock.clone()), ns);
-                run_virtual_team(&devices, setups, clock, control, watch)?
+        match burn_ns {
+            None => run_team(devices, setups, clock, control, watch),
+            Some(ns) => {
+                let devices = burning(devices, &Spin(*clock), ns);
+                run_team(&devices, setups, clock, control, watch)
             }
-        })
+        }
+    }
+}
+
+/// The plan with the places that its devices have among all that are open.
+fn on_all<'a>(plan: &'a StepPlan, devices: Option<&[usize]>) -> Cow<'a, StepPlan> {
+    let Some(devices) = devices else {
+        return Cow::Borrowed(plan);
+    };
+    let mut plan = plan.clone();
+    for stream in &mut plan.streams {
+        let place = devices[stream.device_index as usize];
+        stream.device_index = u32::try_from(place).unwrap_or(u32::MAX);
+    }
+    Cow::Owned(plan)
+}
+
+/// The facts of these devices, in this order.
+fn chosen(all: Vec<DeviceFacts>, devices: Option<&[usize]>) -> Vec<DeviceFacts> {
+    match devices {
+        None => all,
+        Some(devices) => devices.iter().map(|place| all[*place].clone()).collect(),
     }
 }
 

@@ -69,8 +69,7 @@ impl<'a> Watch<'a> {
         let directions = || {
             second
                 .into_iter()
-                .flat_map(|s| [&s.read, &s.write, &s.trim, &s.probe])
-                .flatten()
+                .flat_map(|s| s.on_media().chain(&s.probe))
         };
         Snapshot {
             step: self.plan.name.clone(),

@@ -4,7 +4,8 @@ use super::SpdkError;
 use super::controller::Controller;
 use super::dma::Dma;
 use crate::proto::nvme::{
-    Command, IDENTIFY_BYTES, NamespaceIds, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog,
+    CNS_COMMAND_SET_CONTROLLER, Command, IDENTIFY_BYTES, NamespaceIds, NvmeStatus, SMART_BYTES,
+    SMART_LOG_ID, SmartLog, has_command_set_controller, zeroes_shift,
 };
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -32,6 +33,18 @@ impl Controller {
             &mut list,
         )?;
         Ok(NamespaceIds::decode(&list))
+    }
+
+    /// WZSL: the controller's own limit of a Write Zeroes, as a power of two of a page; absent: it tells none.
+    #[must_use]
+    pub fn zeroes_shift(&self) -> Option<u8> {
+        if !has_command_set_controller(self.identify().version) {
+            return None;
+        }
+        let mut bytes = vec![0; IDENTIFY_BYTES];
+        let command = Command::identify(CNS_COMMAND_SET_CONTROLLER, 0);
+        self.admin("Identify", &command, &mut bytes).ok()?;
+        zeroes_shift(&bytes).ok().flatten()
     }
 
     /// The controller's SMART / Health log.
@@ -87,7 +100,7 @@ impl Controller {
             // SAFETY: the controller is attached; the function is thread safe (nvme.h).
             let result =
                 unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
-            if Instant::now() > deadline || result < 0 {
+            if Instant::now() > deadline || result < 0 || self.health.is_silent() {
                 // The callback may still come: what it would touch stays for good.
                 std::mem::forget(buffer);
                 return Err(lost());

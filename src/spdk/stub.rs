@@ -73,6 +73,9 @@ impl Controller {
     pub fn namespaces(&self) -> Result<Vec<Namespace>, SpdkError> {
         match self.0 {}
     }
+    pub fn zeroes_shift(&self) -> Option<u8> {
+        match self.0 {}
+    }
     pub fn smart(&self) -> Result<SmartLog, SpdkError> {
         match self.0 {}
     }

@@ -13,8 +13,9 @@ use super::slots::{SlotRing, SlotRingSpec};
 use super::uapi as k;
 use crate::errno::Errno;
 use crate::proto::nvme::{
-    Command, DSM_RANGE_BYTES, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, Layout,
-    LbaFormat, Metadata, NvmeStatus, SMART_BYTES, SMART_LOG_ID, SmartLog, dsm_range,
+    CNS_COMMAND_SET_CONTROLLER, Command, DSM_RANGE_BYTES, IDENTIFY_BYTES, IdentifyController,
+    IdentifyNamespace, Layout, LbaFormat, Metadata, NvmeStatus, SMART_BYTES, SMART_LOG_ID,
+    SmartLog, dsm_range, has_command_set_controller, zeroes_shift,
 };
 use crate::request::Status;
 use crate::sysfs::Sysfs;
@@ -64,6 +65,7 @@ pub struct NvmeNode {
     controller: IdentifyController,
     namespace: IdentifyNamespace,
     layout: Layout,
+    zeroes_shift: Option<u8>,
 }
 
 impl NvmeNode {
@@ -91,6 +93,11 @@ impl NvmeNode {
         let controller = IdentifyController::decode(&controller).map_err(cut)?;
         let namespace = IdentifyNamespace::decode(&namespace).map_err(cut)?;
         let layout = Layout::of(&namespace).map_err(NvmeError::Format)?;
+        // A controller that does not answer has no limit of its own.
+        let zeroes_shift = has_command_set_controller(controller.version)
+            .then(|| identify("Identify (NVM)", CNS_COMMAND_SET_CONTROLLER, 0).ok())
+            .flatten()
+            .and_then(|bytes| zeroes_shift(&bytes).ok().flatten());
         if let Metadata::Separate(bytes) = layout.metadata {
             return Err(NvmeError::Format(format!(
                 "is formatted with {bytes} bytes of separate metadata per {}-byte block, which uring-cmd does not \
@@ -104,6 +111,7 @@ impl NvmeNode {
             controller,
             namespace,
             layout,
+            zeroes_shift,
         })
     }
 
@@ -137,15 +145,18 @@ impl NvmeNode {
         self.layout
     }
 
+    /// WZSL: the controller's own limit of a Write Zeroes, as a power of two of a page; absent: it has none.
+    #[must_use]
+    pub const fn zeroes_shift(&self) -> Option<u8> {
+        self.zeroes_shift
+    }
+
     /// The health log of the controller. Reading it changes nothing.
     ///
     /// # Errors
     /// [`NvmeError`].
     pub fn smart(&self) -> Result<SmartLog, NvmeError> {
-        let mut bytes = [0; SMART_BYTES];
-        let page = Command::get_log_page(SMART_LOG_ID, u32::MAX, SMART_BYTES as u32);
-        admin(&self.file, "Get Log Page (SMART)", page, &mut bytes)?;
-        SmartLog::decode(&bytes).map_err(|error| NvmeError::Format(error.to_string()))
+        smart_of(&self.file)
     }
 
     /// A ring for I/O to the namespace, and for probes where the controller's own node is given.
@@ -167,6 +178,7 @@ impl NvmeNode {
             layout: self.layout,
             read: self.layout.template(Command::read(self.nsid, 0, 1)),
             write: self.layout.template(Command::write(self.nsid, 0, 1)),
+            zeroes: self.layout.zeroes(self.nsid),
         };
         SlotRing::of_kind(sysfs, files, spec, kind)
     }
@@ -193,6 +205,28 @@ pub fn identified(path: &Path) -> Result<(IdentifyNamespace, Vec<LbaFormat>), Nv
     let namespace = IdentifyNamespace::decode(&bytes).map_err(cut)?;
     let table = IdentifyNamespace::format_table(&bytes).map_err(cut)?;
     Ok((namespace, table))
+}
+
+/// The health log of a controller, by its own node or that of a namespace. Reading it changes nothing.
+///
+/// # Errors
+/// [`NvmeError`]: EACCES where the user may not, ENOTTY where it is no NVMe node.
+pub fn smart_at(path: &Path) -> Result<SmartLog, NvmeError> {
+    let mode = OpenMode {
+        direct: false,
+        write: false,
+        exclusive: false,
+    };
+    let kernel = |what| move |errno| NvmeError::Kernel { what, errno };
+    let file = ioctl::open(path, mode).map_err(kernel("open"))?;
+    smart_of(&file)
+}
+
+fn smart_of(file: &File) -> Result<SmartLog, NvmeError> {
+    let mut bytes = [0; SMART_BYTES];
+    let page = Command::get_log_page(SMART_LOG_ID, u32::MAX, SMART_BYTES as u32);
+    admin(file, "Get Log Page (SMART)", page, &mut bytes)?;
+    SmartLog::decode(&bytes).map_err(|error| NvmeError::Format(error.to_string()))
 }
 
 /// Sends an admin command that fills all of `data`.
@@ -229,6 +263,13 @@ pub enum NvmeRequest {
         /// How many, 1 to 65,536.
         blocks: u32,
     },
+    /// Makes blocks read as zeros.
+    WriteZeroes {
+        /// First block.
+        lba: u64,
+        /// How many, 1 to 65,536.
+        blocks: u32,
+    },
     /// Deallocates blocks.
     Deallocate {
         /// First block.
@@ -250,6 +291,7 @@ pub struct Passthrough {
     /// With the flags that the format wants; the range is set for each I/O.
     read: Command,
     write: Command,
+    zeroes: Command,
 }
 
 impl Passthrough {
@@ -271,6 +313,7 @@ impl Passthrough {
         match request {
             NvmeRequest::Read { lba, blocks } => transfer(self.read, lba, blocks),
             NvmeRequest::Write { lba, blocks } => transfer(self.write, lba, blocks),
+            NvmeRequest::WriteZeroes { lba, blocks } => (transfer(self.zeroes, lba, blocks).0, 0),
             NvmeRequest::Deallocate { .. } => {
                 (Command::deallocate(self.nsid, 1), DSM_RANGE_BYTES as u32)
             }
@@ -296,6 +339,11 @@ impl SlotKind for Passthrough {
                 }
                 u64::from(blocks) * u64::from(self.layout.block_bytes)
             }
+            // No buffer holds what the command cannot say.
+            NvmeRequest::WriteZeroes { blocks, .. } if blocks == 0 || blocks > MAX_BLOCKS => {
+                u64::MAX
+            }
+            NvmeRequest::WriteZeroes { .. } => 0,
             NvmeRequest::Deallocate { .. } => DSM_RANGE_BYTES as u64,
             NvmeRequest::Flush | NvmeRequest::Probe => 0,
         }

@@ -275,6 +275,7 @@ fn ops(spec: &StreamSpec) -> ([Op; 2], Choice) {
         OpMix::Probe => ([Op::Probe; 2], Choice::Only(0)),
         OpMix::Write => ([Op::Write; 2], Choice::Only(0)),
         OpMix::Trim => ([Op::Trim; 2], Choice::Only(0)),
+        OpMix::WriteZeroes => ([Op::WriteZeroes; 2], Choice::Only(0)),
         OpMix::ReadWrite { read_pct } => (
             [Op::Read, Op::Write],
             Choice::new(&[read_pct, 100.0 - read_pct], spec.seed, Purpose::Ops),

@@ -9,6 +9,8 @@ pub enum OpMix {
     Write,
     /// Trims only.
     Trim,
+    /// Commands that write zeros, only.
+    WriteZeroes,
     /// Reads in this share (percent), writes otherwise.
     ReadWrite {
         /// Share of reads, 0 to 100.
@@ -25,6 +27,15 @@ impl OpMix {
     #[must_use]
     pub const fn is_probe(self) -> bool {
         matches!(self, Self::Probe | Self::ProbeRead)
+    }
+
+    /// Whether its commands carry data; a trim or a writezeroes only names blocks.
+    #[must_use]
+    pub const fn carries_data(self) -> bool {
+        matches!(
+            self,
+            Self::Read | Self::Write | Self::ReadWrite { .. } | Self::ProbeRead
+        )
     }
 
     /// Whether it leaves the device as it was.
@@ -111,7 +122,7 @@ pub enum Arrival {
 /// How much a stream does at most; it stops at whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// I/Os (reads, writes, trims and probes; flushes are extra).
+    /// I/Os of any kind; flushes are extra.
     pub ios: Option<u64>,
     /// Logical blocks.
     pub blocks: Option<u64>,
@@ -164,5 +175,15 @@ impl StreamSpec {
     #[must_use]
     pub fn max_blocks(&self) -> u32 {
         self.sizes.iter().map(|size| size.blocks).max().unwrap_or(1)
+    }
+
+    /// Blocks of data that a buffer has to hold.
+    #[must_use]
+    pub fn buffer_blocks(&self) -> u32 {
+        if self.ops.carries_data() {
+            self.max_blocks()
+        } else {
+            1
+        }
     }
 }

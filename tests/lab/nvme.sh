@@ -30,11 +30,19 @@ part_runs() {
     a=$(ng LABIO0001 1)
     note read measure --device "$a" --rw randread --iodepth 32 --number_ios 500
     note by-block measure --backend uring-cmd --device "$(block LABIO0001 1)" --rw randread --number_ios 50
+    note by-uring measure --device "$(block LABIO0001 1)" --rw randread --number_ios 200
+    (sleep 1.5 && dd if="$(block LABIO0001 1)" of=/dev/null bs=4k count=40 iflag=direct status=none) &
+    note others measure --device "$a" --rw randread --rate_iops 40 --runtime 4s
+    wait
     note probe measure --device "$a" --rw probe --iodepth 4 --number_ios 200
     note probe-read measure --device "$a" --rw probe-read --number_ios 200
     note probe-uring measure --device "$(block LABIO0001 1)" --rw probe --number_ios 200
     note mix measure --device "$a" --rw randrw --fsync 8 --iodepth 8 --number_ios 400 --allow-write "$a"
     note trim measure --device "$a" --rw randtrim --bs 64k --number_ios 50 --allow-write "$a"
+    note zeroes measure --device "$a" --rw randwritezeroes --bs 64k --number_ios 50 --allow-write "$a"
+    note zeroes-pi measure --device "$(ng LABIO0002 1)" --rw writezeroes --number_ios 50 --allow-write "$(ng LABIO0002 1)"
+    note zeroes-large measure --device "$a" --rw writezeroes --bs 260k --number_ios 4 --allow-write "$a"
+    note zeroes-uring measure --device "$(block LABIO0001 1)" --rw writezeroes --number_ios 4 --allow-write "$(block LABIO0001 1)"
     note largest measure --device "$a" --rw read --bs 128k --iodepth 4 --number_ios 100
     note too-large measure --device "$a" --rw read --bs 260k --number_ios 100
     note twice measure --backend uring-cmd --device "$a" --device "$(block LABIO0001 1)" --number_ios 10
@@ -45,6 +53,77 @@ part_runs() {
     export XDG_STATE_HOME=/tmp/state
     note prepare-1 measure --device "$(ng LABIO0005 1)" --size 1M --prepare --allow-write "$(ng LABIO0005 1)" --number_ios 50
     note prepare-2 measure --device "$(ng LABIO0005 2)" --size 1M --prepare --allow-write "$(ng LABIO0005 2)" --number_ios 50
+}
+
+# claimed NAME BDF COMMAND...: with the controller out of the kernel's hands.
+claimed() {
+    local name=$1 bdf=$2 try
+    shift 2
+    note "$name-claim" "$lanemark" claim --format json "$bdf" --hugepages 300M
+    "$@"
+    note "$name-release" "$lanemark" release --format json "$bdf"
+    for try in {1..50}; do
+        [[ -z $(ls "/sys/bus/pci/devices/$bdf/nvme" 2>/dev/null) ]] || break
+        sleep 0.2
+    done
+    sleep 1
+}
+# function_of SERIAL NSID: the PCI function behind a namespace.
+function_of() { basename "$(readlink -f "/sys/class/block/$(basename "$(block "$@")")/device/device")"; }
+
+stage() { note "$1" env RUST_BACKTRACE=0 "$tests" --test-threads=1 "nvme::across::$1"; }
+part_across() {
+    stage stage_1
+    LANEMARK_BDF=$(function_of LABIO0001 1)
+    export LANEMARK_BDF
+    claimed across "$LANEMARK_BDF" stage stage_2
+    unset LANEMARK_BDF
+    stage stage_3
+}
+
+metadata() {
+    local bdf=$1
+    note spdk-pi measure --device "$bdf ns:1" --rw randrw --iodepth 4 --number_ios 200 --allow-write "$bdf ns:1"
+    note spdk-pi-zeroes measure --device "$bdf ns:1" --rw writezeroes --number_ios 50 --allow-write "$bdf ns:1"
+    note spdk-pi-read measure --device "$bdf ns:1" --rw read --number_ios 50
+    note spdk-separate measure --device "$bdf ns:2" --rw randrw --iodepth 4 --number_ios 200 --allow-write "$bdf ns:2"
+    note spdk-separate-large measure --device "$bdf ns:2" --rw read --bs 1M --iodepth 2 --number_ios 8
+    note spdk-extended measure --device "$bdf ns:3" --number_ios 10
+}
+part_metadata() {
+    local bdf
+    bdf=$(function_of LABIO0002 1)
+    claimed metadata "$bdf" metadata "$bdf"
+}
+
+# A namespace that shrinks under a run: of the kernel's own target, on a file.
+part_shrunk() {
+    local target=/sys/kernel/config/nvmet space node try
+    must modprobe nvmet
+    must modprobe nvme-loop
+    mountpoint -q /sys/kernel/config || must mount -t configfs none /sys/kernel/config
+    must truncate -s 64M /tmp/shrunk.img
+    must mkdir "$target/subsystems/lab-shrunk" "$target/ports/1"
+    space=$target/subsystems/lab-shrunk/namespaces/1
+    must mkdir "$space"
+    must eval "echo 1 >$target/subsystems/lab-shrunk/attr_allow_any_host"
+    must eval "echo LABSHRUNK0001 >$target/subsystems/lab-shrunk/attr_serial"
+    must eval "echo -n /tmp/shrunk.img >$space/device_path"
+    must eval "echo 1 >$space/buffered_io"
+    must eval "echo 1 >$space/enable"
+    must eval "echo loop >$target/ports/1/addr_trtype"
+    must ln -s "$target/subsystems/lab-shrunk" "$target/ports/1/subsystems/lab-shrunk"
+    must eval "printf 'transport=loop,nqn=lab-shrunk' >/dev/nvme-fabrics"
+    for try in {1..50}; do
+        [[ -z $(ls /dev/ng*n1 2>/dev/null) ]] || ! grep -qs LABSHRUNK0001 /sys/block/nvme*/device/serial || break
+        sleep 0.1
+    done
+    node=$(ng LABSHRUNK0001 1)
+    note shrunk measure --device "$node" --rw randread --iodepth 4 --rate_iops 400 --runtime 8s &
+    sleep 4
+    must truncate -s 32M /tmp/shrunk.img
+    must eval "echo 1 >$space/revalidate_size"
+    wait $!
 }
 
 part_guard() {
@@ -100,7 +179,7 @@ part_polled() {
     note polled-probe measure --device "$a" --rw probe --number_ios 50
 }
 
-for part in tests runs guard removal polled; do
+for part in tests runs across metadata shrunk guard removal polled; do
     SECONDS=0
     "part_$part"
     echo "$part: $SECONDS s"

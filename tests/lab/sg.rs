@@ -80,6 +80,11 @@ fn writes_trims_and_flushes_go_through_and_only_with_leave() {
     assert!(written > 100 && step.flush.unwrap().ios_count >= written / 16 - 1);
     let trimmed = guest.step("sg-trim").trim.unwrap();
     assert_eq!(trimmed.ios_count, 20);
+    let zeroed = guest.step("sg-zeroes");
+    assert_eq!(zeroed.writezeroes.unwrap().ios_count, 20);
+    assert_eq!(guest.number("sg-no-zeroes.code"), 2);
+    let said = guest.text("sg-no-zeroes.err");
+    assert!(said.contains("cannot write zeros: SATA"), "{said}");
     guest.refused("sg-mounted", &["mounted at /mnt"]);
 }
 
@@ -118,6 +123,37 @@ fn medium_errors_are_told_in_words_with_their_block_and_spare_the_rest() {
     );
 }
 
+/// The disk became smaller than it was when the run began: from 1 GiB to 32 MiB.
+#[test]
+fn what_lies_past_the_end_fails_by_name_with_its_block() {
+    let Some(guest) = guest() else { return };
+    assert_eq!(guest.number("sg-shrunk.code"), 1);
+    let record = guest.record("sg-shrunk");
+    let step = &record.steps[0];
+    let of = |words: &str| {
+        step.errors
+            .iter()
+            .find(|error| error.status.contains(words))
+    };
+    let past = of("logical block address out of range (5/21/00)");
+    let past = past.unwrap_or_else(|| panic!("{:?}", step.errors));
+    assert!(past.op == "read" && past.count > 50, "{past:?}");
+    assert!(past.first_lba >= 65_536 - 7, "{past:?}");
+    let told = feature(step, "(5/21/00)").unwrap();
+    let words = format!("at LBA {}", past.first_lba);
+    assert!(told.contains(&words), "{told}");
+    // Whoever comes first after the change is told of it instead.
+    let changed = of("capacity data has changed").unwrap();
+    assert_eq!(
+        (changed.count, step.errors.len()),
+        (1, 2),
+        "{:?}",
+        step.errors
+    );
+    assert_eq!(past.count + 1, step.failed_count);
+    assert!(step.completed_count > 50);
+}
+
 #[test]
 fn a_unit_attention_at_start_is_retried_and_told() {
     let Some(guest) = guest() else { return };
@@ -128,6 +164,33 @@ fn a_unit_attention_at_start_is_retried_and_told() {
         told.contains("unit attention, capacity data has changed (6/2a/09)"),
         "{told}"
     );
+}
+
+/// scsi_debug says 38 °C of at most 65; the emulator's own disks have no log pages.
+#[test]
+fn log_pages_tell_the_temperature_by_commands_and_by_the_block_layer() {
+    let Some(guest) = guest() else { return };
+    for name in ["sg-attention", "uring-delay-1"] {
+        let record = guest.record(name);
+        let device = &record.steps[0].conditions.as_ref().unwrap().devices[0];
+        for health in [&device.before, &device.after] {
+            let health = health
+                .as_ref()
+                .unwrap_or_else(|| panic!("{name}: {device:?}"));
+            let source = &health.source;
+            assert!(source.starts_with("SCSI log pages of /dev/"), "{source}");
+            let degrees = (health.temperature_celsius, health.limit_celsius);
+            assert_eq!(degrees, (Some(38.0), Some(65.0)), "{name}");
+            assert_eq!((health.used_pct, health.alarms.len()), (None, 0), "{name}");
+        }
+        let others = device.others.as_ref().unwrap();
+        assert_eq!(others.ios_count, 0, "{name}: {others:?}");
+    }
+    let mut plain = guest.step("sg-by-disk").conditions.unwrap();
+    let plain = plain.devices.remove(0);
+    assert!(plain.before.is_none() && plain.after.is_none());
+    let why = plain.why_not_before.unwrap();
+    assert!(why.contains("LOG SENSE failed"), "{why}");
 }
 
 /// The delay that scsi_debug adds is known. The best median of twelve each: the emulator's unrest only adds.

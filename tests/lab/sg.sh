@@ -66,6 +66,10 @@ part_sg() {
     disk=$(by_serial LABSAS0002)
     note sg-by-disk measure --backend sg --device "/dev/$disk" --rw randrw --bs 4k --iodepth 40 --fsync 16 --number_ios 400 --allow-write LABSAS0002
     note sg-trim measure --device "$(generic "$disk")" --rw randtrim --bs 64k --number_ios 20 --allow-write "/dev/$disk"
+    note sg-zeroes measure --device "$(generic "$disk")" --rw randwritezeroes --bs 64k --number_ios 20 --allow-write "/dev/$disk"
+    disk=$(by_serial LABSATA0001)
+    note sg-no-zeroes measure --device "$(generic "$disk")" --rw writezeroes --number_ios 20 --allow-write "/dev/$disk"
+    disk=$(by_serial LABSAS0002)
     must eval 'echo 1 >/sys/module/sg/parameters/allow_dio'
     note sg-direct measure --device "$(generic "$disk")" --rw randread --bs 16k --iodepth 8 --number_ios 200
     must eval 'echo 0 >/sys/module/sg/parameters/allow_dio'
@@ -90,6 +94,11 @@ part_sg() {
     # A changed capacity is a unit attention for whoever comes next.
     set_debug virtual_gb 1
     note sg-attention measure --device "$node" --rw randread --number_ios 100
+    # What lies past the new end of a disk that shrinks under a run.
+    note sg-shrunk measure --device "$node" --rw randread --iodepth 4 --rate_iops 100 --runtime 8s &
+    sleep 4
+    set_debug virtual_gb 0
+    wait $!
     removed uring "/dev/$disk" "echo offline >/sys/block/$disk/device/state"
 
     scsi_debug max_queue=4 ndelay=1000000

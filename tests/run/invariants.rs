@@ -46,6 +46,7 @@ fn directions(step: &Step) -> impl Iterator<Item = (&'static str, &Direction)> {
         ("read", &step.read),
         ("write", &step.write),
         ("trim", &step.trim),
+        ("writezeroes", &step.writezeroes),
         ("flush", &step.flush),
         ("probe", &step.probe),
     ]
@@ -153,6 +154,7 @@ fn parts_add_up(step: &Step) {
             &second.read,
             &second.write,
             &second.trim,
+            &second.writezeroes,
             &second.flush,
             &second.probe,
         ];

@@ -88,13 +88,21 @@ fn writes_are_refused_without_consent() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("data");
     std::fs::write(&file, vec![7; 1 << 20]).unwrap();
-    for rw in ["write", "randwrite", "randrw", "trim", "randtrim"] {
+    for rw in [
+        "write",
+        "randwrite",
+        "randrw",
+        "trim",
+        "randtrim",
+        "writezeroes",
+        "randwritezeroes",
+    ] {
         let (ran, record) = run_json(&format!(
             "run --device {} --rw {rw} --runtime 1s",
             file.display()
         ));
         assert!(
-            ran.code == 3 || (rw.contains("trim") && ran.code == 2),
+            ran.code == 3 || ((rw.contains("trim") || rw.contains("zeroes")) && ran.code == 2),
             "{rw}: {}",
             ran.stderr
         );

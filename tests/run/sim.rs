@@ -1,6 +1,6 @@
 //! Simulated devices: the truth is known, so every figure can be held against it.
 
-use crate::common::run_json;
+use crate::common::{run, run_json};
 use lanemark::record::{Outcome, Step};
 
 fn read_iops(step: &Step) -> f64 {
@@ -236,6 +236,37 @@ fn writes_trims_and_flushes_run_on_simulated_devices() {
     let (ran, record) = run_json("run --device sim --rw randtrim --bs 64k --runtime 1s");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(record.steps[0].trim.is_some() && record.steps[0].write.is_none());
+}
+
+/// A direction of its own, in every form of the result.
+#[test]
+fn zeros_are_a_direction_of_their_own() {
+    let job = "run --device sim:latency=100us --rw randwritezeroes --bs 64k --iodepth 4 --runtime 2s --ramp_time 0s --expect writezeroes_iops>1k";
+    let (ran, record) = run_json(job);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let step = &record.steps[0];
+    let zeroes = step.writezeroes.as_ref().unwrap();
+    assert!(step.write.is_none() && step.trim.is_none() && step.read.is_none());
+    assert_eq!(zeroes.latency_ns.p50, 100_000);
+    assert_eq!(zeroes.bytes_count, zeroes.ios_count * (64 << 10));
+    assert!(
+        step.series
+            .iter()
+            .all(|second| second.writezeroes.is_some())
+    );
+    assert!(step.expect[0].is_met);
+    assert_eq!(step.plan["streams"][0]["rw"], "randwritezeroes");
+    let text = run(job).stdout;
+    assert!(text.contains("writezeroes"), "{text}");
+    let csv = run(&format!("{job} --format csv")).stdout;
+    assert!(
+        csv.lines().nth(1).unwrap().contains(",writezeroes,"),
+        "{csv}"
+    );
+    let (ran, record) =
+        run_json("run --device null --rw writezeroes --bs 1G --size 4G --number_ios 100");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(record.steps[0].writezeroes.as_ref().unwrap().ios_count, 100);
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub fn expected(record: &lanemark::record::Record) -> Vec<Cell> {
             ("read", &of.read),
             ("write", &of.write),
             ("trim", &of.trim),
+            ("writezeroes", &of.writezeroes),
             ("flush", &of.flush),
             ("probe", &of.probe),
         ];

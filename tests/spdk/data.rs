@@ -146,6 +146,48 @@ fn trimmed_blocks_read_as_zeros_and_their_neighbours_stay() {
     queue.close(Duration::from_secs(5));
 }
 
+/// The contract looks at the bytes; here what the record says of them, and what is refused.
+#[test]
+fn zeros_are_written_by_command_and_counted_apart() {
+    let Some(target) = target() else { return };
+    target.malloc("m0", 4096, 4096);
+    target.subsystem(NQN, &[(1, "m0")]);
+    let id = target.tcp(NQN);
+    let devices = open(&id);
+    let most = devices[0].facts().write_zeroes.clone().unwrap().unwrap();
+    let mut queue = devices[0].open_queue(spec(0)).unwrap();
+    let io = |op, lba, blocks| Io { lba, blocks, op };
+    for lba in [0, 4, 8, 12] {
+        queue.buffer(Slot(1))[..4 * BLOCK].copy_from_slice(&pattern(3, 4 * BLOCK));
+        run(&mut queue, io(Op::Write, lba, 4));
+    }
+    queue.close(Duration::from_secs(5));
+    drop(devices);
+    let zeroes = |more: &str| {
+        let words = format!("--rw writezeroes --bs 8k --size 32k --number_ios 4 {more}");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        crate::spdk_target::run(&id, &words)
+    };
+    assert_eq!(zeroes("").code, Some(3), "no consent");
+    let done = zeroes("--allow-write LANEMARK01 --ramp_time 0s");
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let step = &done.json()["steps"][0];
+    assert_eq!(step["writezeroes"]["ios_count"], 4, "{step}");
+    assert_eq!(step["writezeroes"]["bytes_count"], 32 << 10);
+    assert!(step["write"].is_null());
+    let large = format!("--bs {}", most.0 + 4096);
+    let refused = zeroes(&format!("{large} --size 100% --allow-write LANEMARK01"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let devices = open(&id);
+    let mut queue = devices[0].open_queue(spec(0)).unwrap();
+    for (lba, zeros) in [(0, true), (4, true), (8, false), (12, false)] {
+        let read = run(&mut queue, io(Op::Read, lba, 4));
+        let zeroed = read[..4 * BLOCK].iter().all(|byte| *byte == 0);
+        assert_eq!(zeroed, zeros, "block {lba}");
+    }
+    queue.close(Duration::from_secs(5));
+}
+
 #[test]
 fn fewer_queues_than_reactors_are_refused_by_name() {
     let Some(target) = target() else { return };

@@ -126,7 +126,7 @@ fn a_write_changes_its_own_blocks_only() {
     assert!(buffer[1536..].iter().all(|&byte| byte == 7));
     assert!(buffer[..1536].chunks(8).all(|word| word != [7; 8]));
     let before = buffer.clone();
-    for op in [Op::Read, Op::Trim, Op::Flush] {
+    for op in [Op::Read, Op::Trim, Op::WriteZeroes, Op::Flush] {
         filler.stamp(&mut buffer, &Io { op, ..write(8) });
     }
     assert_eq!(buffer, before);

@@ -254,7 +254,7 @@ fn flushes_come_after_every_so_many_writes_and_do_not_count() {
     }
     // The last write of the quota is the 500th: its flush still comes.
     assert_eq!(writes, 0);
-    assert_eq!(generator.op_counts(), [500, 500, 0, 50, 0]);
+    assert_eq!(generator.op_counts(), [500, 500, 0, 0, 50, 0]);
     assert_eq!(generator.next(), None);
 }
 
@@ -293,6 +293,7 @@ fn trims_and_single_sided_mixes() {
         first
     };
     assert_eq!(only(OpMix::Trim), Op::Trim);
+    assert_eq!(only(OpMix::WriteZeroes), Op::WriteZeroes);
     assert_eq!(only(OpMix::Write), Op::Write);
     assert_eq!(only(OpMix::ReadWrite { read_pct: 100.0 }), Op::Read);
     assert_eq!(only(OpMix::ReadWrite { read_pct: 0.0 }), Op::Write);

@@ -7,13 +7,19 @@
 mod ask;
 #[cfg(test)]
 mod fake;
+mod health;
+mod link;
 mod open;
 mod outcome;
 mod queue;
 mod seats;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod zeroes_tests;
 
+pub(super) use health::of_node as health_of_node;
+pub use link::{NoCounters, ata_link_errors};
 pub use queue::SgQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
@@ -189,11 +195,30 @@ fn rules(learned: &Learned, limits: &NodeLimits, kernel: &Kernel, direct: bool) 
         command_blocks: (most_bytes / block_bytes).min(by_device).max(1),
         unmap_blocks: provisioning
             .map_or(0, |_| learned.limits.max_unmap_blocks.unwrap_or(u32::MAX)),
+        same_blocks: same_blocks(learned),
         long: learned.capacity.blocks > 1 << 32,
         timeout_ms: kernel.queue.timeout_s.unwrap_or(TIMEOUT_S).clamp(1, 86_400) * 1000,
         direct,
         writes: false,
         device_depth: kernel.queue.device_count(),
+    }
+}
+
+/// Vendor of every SATA drive behind a translation (SAT-4, "INQUIRY command").
+const SATA_VENDOR: &str = "ATA";
+
+/// Most blocks of one WRITE SAME (16); 0 where nothing says that the device has it.
+fn same_blocks(learned: &Learned) -> u32 {
+    // ATA has no such command: the kernel's translation takes this one to trim, and refuses it otherwise
+    // (drivers/ata/libata-scsi.c, `ata_scsi_write_same_xlat`), though it tells a length for it.
+    if learned.inquiry.vendor == SATA_VENDOR {
+        return 0;
+    }
+    let has_it = learned.provisioning.is_some_and(|ways| ways.write_same_16);
+    match learned.limits.max_write_same_blocks {
+        Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
+        None if has_it => u32::MAX,
+        None => 0,
     }
 }
 
@@ -235,6 +260,15 @@ fn facts(
         max_command: None,
         device_depth: rules.device_depth,
         trim,
+        write_zeroes: if rules.same_blocks > 0 {
+            Ok(None)
+        } else {
+            Err(match learned.inquiry.vendor == SATA_VENDOR {
+                true => "SATA drives have no command for it: their translation takes WRITE SAME only to trim",
+                false => "it says nothing of WRITE SAME (16) (MAXIMUM WRITE SAME LENGTH of VPD page b0h)",
+            }
+            .to_owned())
+        },
         flush: Ok(()),
         probe: learned.probe.clone(),
         in_use: Vec::new(),
@@ -313,6 +347,10 @@ impl<N: CommandNode> Device for SgDevice<N> {
             next_step: "look at the device's error counters (smartctl -a)".to_owned(),
         };
         (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        health::ask(&self.sysfs, &self.node, &self.facts.path)
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<Self::Queue, BackendError> {

@@ -22,6 +22,8 @@ pub(super) struct Rules {
     pub(super) command_blocks: u32,
     /// Most blocks of an UNMAP; 0 where the device has none.
     pub(super) unmap_blocks: u32,
+    /// Most blocks of a WRITE SAME; 0 where the device has none.
+    pub(super) same_blocks: u32,
     /// The 16-byte forms throughout: the device has more blocks than the short ones reach.
     pub(super) long: bool,
     pub(super) timeout_ms: u32,
@@ -33,17 +35,16 @@ pub(super) struct Rules {
 
 impl Rules {
     /// Whether an I/O may be sent: EPERM for a change on a queue that was opened without writes, EOPNOTSUPP for
-    /// a trim where there is none, EINVAL for more than a slot holds.
+    /// a trim or a writezeroes where there is none, EINVAL for more than a slot holds.
     #[inline]
     fn allow(&self, io: Io, slot_bytes: u32) -> Result<(), Errno> {
         match io.op {
             Op::Probe => Ok(()),
-            Op::Read | Op::Write | Op::Trim | Op::Flush if io.op != Op::Read && !self.writes => {
-                Err(Errno(libc::EPERM))
-            }
+            op if op != Op::Read && !self.writes => Err(Errno(libc::EPERM)),
             Op::Flush => Ok(()),
             Op::Trim if self.unmap_blocks == 0 => Err(Errno(libc::EOPNOTSUPP)),
-            Op::Trim if io.blocks > 0 => Ok(()),
+            Op::WriteZeroes if self.same_blocks == 0 => Err(Errno(libc::EOPNOTSUPP)),
+            Op::Trim | Op::WriteZeroes if io.blocks > 0 => Ok(()),
             Op::Read | Op::Write
                 if io.blocks > 0
                     && u64::from(io.blocks) * u64::from(self.block_bytes)
@@ -87,6 +88,15 @@ impl Rules {
                 let blocks = left.min(self.unmap_blocks);
                 let list = Payload::List(unmap_list(lba, blocks));
                 (Cdb::unmap(UNMAP_LIST_BYTES as u16), list, blocks)
+            }
+            Op::WriteZeroes => {
+                let blocks = left.min(self.same_blocks);
+                // The one block that is sent: zeros, see `accept`.
+                let payload = Payload::Write {
+                    offset_bytes: 0,
+                    length_bytes: self.block_bytes,
+                };
+                (Cdb::write_same(lba, blocks), payload, blocks)
             }
             Op::Flush => (Cdb::synchronize_cache(self.long), Payload::None, io.blocks),
             Op::Probe => (Cdb::test_unit_ready(), Payload::None, io.blocks),
@@ -184,6 +194,10 @@ impl<F: CommandFile> SgQueue<F> {
         };
         match self.rules.allow(io, self.slot_bytes) {
             Ok(()) => {
+                if io.op == Op::WriteZeroes {
+                    let block_bytes = self.rules.block_bytes as usize;
+                    self.lane.buffer(slot.0)[..block_bytes].fill(0);
+                }
                 self.waiting.push_back(slot.0);
                 self.pump();
             }

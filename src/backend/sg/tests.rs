@@ -13,7 +13,7 @@ use crate::units::Bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-fn kernel(depth: Option<u32>) -> Kernel {
+pub(super) fn kernel(depth: Option<u32>) -> Kernel {
     Kernel {
         queue: ScsiQueue {
             depth_count: depth,
@@ -27,11 +27,11 @@ fn device(node: &FakeNode, kernel: Kernel) -> SgDevice<FakeNode> {
     SgDevice::over(&Sysfs::host(), "fake", node.clone(), kernel).unwrap()
 }
 
-fn writable(node: &FakeNode, depth: Option<u32>) -> SgDevice<FakeNode> {
+pub(super) fn writable(node: &FakeNode, depth: Option<u32>) -> SgDevice<FakeNode> {
     device(node, kernel(depth)).with_writes(Vec::new()).unwrap()
 }
 
-fn spec(slots_count: u32, slot_bytes: u32, writes: bool) -> QueueSpec {
+pub(super) fn spec(slots_count: u32, slot_bytes: u32, writes: bool) -> QueueSpec {
     QueueSpec {
         reactor_index: 0,
         reactors_count: 1,
@@ -57,7 +57,7 @@ impl Sink for Seen {
     }
 }
 
-fn io(op: Op, lba: u64, blocks: u32) -> Io {
+pub(super) fn io(op: Op, lba: u64, blocks: u32) -> Io {
     Io { lba, blocks, op }
 }
 
@@ -72,7 +72,7 @@ fn drain(queue: &mut SgQueue<FakeFile>, count: usize) -> Vec<(u32, Status, Vec<u
     panic!("{} of {count} ended", seen.0.len());
 }
 
-fn one(queue: &mut SgQueue<FakeFile>, io: Io) -> (Status, Vec<u8>) {
+pub(super) fn one(queue: &mut SgQueue<FakeFile>, io: Io) -> (Status, Vec<u8>) {
     queue.submit(Slot(0), io).unwrap();
     let (_, status, bytes) = drain(queue, 1).remove(0);
     (status, bytes)
@@ -246,7 +246,7 @@ fn trims_are_split_and_only_where_the_device_unmaps() {
     assert!(node.disk().data[43 * 512..].iter().any(|byte| *byte != 0));
     assert_eq!(one(&mut queue, Io::FLUSH).0, Status::Ok);
     assert_eq!(node.disk().sent.last().unwrap()[0], 0x35);
-    node.disk().has_unmap = false;
+    (node.disk().has_unmap, node.disk().trims_by_same) = (false, true);
     let device = writable(&node, None);
     assert!(
         device

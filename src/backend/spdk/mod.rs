@@ -8,8 +8,10 @@ mod probe;
 mod queue;
 
 pub use crate::proto::nvme::Layout;
+use crate::proto::nvme::max_zeroes_bytes;
 pub use queue::SpdkQueue;
 
+use super::health::of_smart;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::spdk::{
     AttachOptions, Controller, Env, EnvOptions, Namespace, NamespaceChoice, TransportId, iommu,
@@ -23,6 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Queues to ask a controller for: it grants fewer where it has fewer, and how many reactors there will be is not
 /// known before its facts are.
 const IO_QUEUES_COUNT: u32 = 128;
+/// The smallest memory page, in which a controller counts its limits.
+const PAGE_BYTES: u64 = 4096;
 
 /// One namespace of an attached controller.
 #[derive(Debug)]
@@ -129,6 +133,16 @@ impl SpdkDevice {
                 .dataset_management
                 .then_some(())
                 .ok_or_else(no_trim),
+            write_zeroes: if identify.write_zeroes {
+                Ok(Some(Bytes(max_zeroes_bytes(
+                    controller.zeroes_shift(),
+                    PAGE_BYTES,
+                    u64::from(controller.max_transfer_bytes()),
+                    layout.block_bytes,
+                ))))
+            } else {
+                Err("the controller has no Write Zeroes command (ONCS)".to_owned())
+            },
             flush: Ok(()),
             probe: Err(
                 "the spdk backend sends none; use rw: probe-read, or backend: uring-cmd".to_owned(),
@@ -237,10 +251,23 @@ impl Device for SpdkDevice {
         features
     }
 
+    fn health(&self) -> Result<crate::record::Health, String> {
+        if self.controller.is_gone() {
+            return Err("the controller is gone".to_owned());
+        }
+        let log = self.controller.smart().map_err(|error| error.to_string())?;
+        Ok(of_smart(&log, "SMART log by SPDK's admin queue".to_owned()))
+    }
+
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {
         let once = queue::rings_once_per_poll(spec.batch, spec.slots_count);
         self.rings_once_per_poll.store(once, Ordering::Relaxed);
-        SpdkQueue::open(&self.controller, self.namespace.nsid, self.layout, spec)
+        let most = self.facts.write_zeroes.as_ref().ok().copied().flatten();
+        let block_bytes = u64::from(self.layout.block_bytes);
+        // At most 65,536: the command can say no more.
+        let zeroes_blocks = most.map_or(0, |most| (most.0 / block_bytes) as u32);
+        let format = (self.layout, zeroes_blocks);
+        SpdkQueue::open(&self.controller, self.namespace.nsid, format, spec)
     }
 }
 

@@ -33,6 +33,9 @@ struct State {
     /// Read and write with this format's flags; the range is set per I/O.
     read: Command,
     write: Command,
+    zeroes: Command,
+    /// Most blocks of a Write Zeroes; 0 where the controller has none.
+    zeroes_blocks: u32,
     /// Most blocks of one command.
     max_blocks: u32,
     /// Most commands in the device.
@@ -42,8 +45,8 @@ struct State {
     writes: bool,
     /// Taken, but not yet sent: beyond the device's depth.
     held: VecDeque<(u32, Io)>,
-    /// Taken, and to be refused at the next poll: writes on a queue opened without, and probes.
-    refused: VecDeque<u32>,
+    /// Taken, and to be refused at the next poll: what `allow` says no to.
+    refused: VecDeque<(u32, Errno)>,
     gone: Option<Status>,
     /// An I/O failed in this poll: look whether the namespace is still there.
     doubt: bool,
@@ -60,7 +63,7 @@ impl SpdkQueue {
     pub(super) fn open(
         controller: &Arc<Controller>,
         nsid: u32,
-        layout: Layout,
+        (layout, zeroes_blocks): (Layout, u32),
         spec: QueueSpec,
     ) -> Result<Self, BackendError> {
         let max_transfer = controller.max_transfer_bytes();
@@ -93,6 +96,8 @@ impl SpdkQueue {
             layout,
             read: layout.template(Command::read(nsid, 0, 1)),
             write: layout.template(Command::write(nsid, 0, 1)),
+            zeroes: layout.zeroes(nsid),
+            zeroes_blocks,
             max_blocks,
             depth,
             slots_count: spec.slots_count,
@@ -109,11 +114,28 @@ impl SpdkQueue {
 }
 
 impl State {
+    /// Whether what is no read may be sent: EPERM for a change on a queue that was opened without writes, EOPNOTSUPP
+    /// for what the controller or this backend does not have, EINVAL for more zeros than a command may name.
+    #[inline]
+    const fn allow(&self, io: Io) -> Result<(), Errno> {
+        match io.op {
+            Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
+            _ if !self.writes => Err(Errno(libc::EPERM)),
+            Op::WriteZeroes if self.zeroes_blocks == 0 => Err(Errno(libc::EOPNOTSUPP)),
+            Op::WriteZeroes if io.blocks == 0 || io.blocks > self.zeroes_blocks => {
+                Err(Errno(libc::EINVAL))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Sends an I/O, or keeps it for later.
     #[inline]
     fn take(&mut self, lane: &mut Lane<'_>, slot: u32, io: Io) {
-        if io.op == Op::Probe || (!self.writes && io.op != Op::Read) {
-            self.refused.push_back(slot);
+        if io.op != Op::Read
+            && let Err(errno) = self.allow(io)
+        {
+            self.refused.push_back((slot, errno));
         } else if lane.in_flight() >= self.depth || !self.held.is_empty() {
             self.held.push_back((slot, io));
             self.send_held(lane);
@@ -142,6 +164,7 @@ impl State {
             Op::Write => self.transfer(self.write, io, true),
             // Probes never come here, see `take`.
             Op::Flush | Op::Probe => (Command::flush(self.nsid), Payload::None),
+            Op::WriteZeroes => (self.zeroes(io), Payload::None),
             Op::Trim => {
                 let range = dsm_range(io.lba, io.blocks);
                 lane.extra(slot)[..DSM_RANGE_BYTES].copy_from_slice(&range);
@@ -158,6 +181,19 @@ impl State {
             Ok(()) | Err(Refused::Full) => {}
         }
         result
+    }
+
+    /// A Write Zeroes; its protection information is of the same blocks.
+    #[inline]
+    fn zeroes(&self, io: Io) -> Command {
+        let mut command = self.zeroes;
+        command.set_range(io.lba, io.blocks);
+        match self.layout.metadata {
+            Metadata::Stripped {
+                reference: true, ..
+            } => command.with_reference_tag(io.lba as u32),
+            _ => command,
+        }
     }
 
     /// A read or write: one command, or a request for the driver to make several.
@@ -270,8 +306,8 @@ impl Queue for SpdkQueue {
         if !receiver.state.refused.is_empty() {
             let mut lane = self.qpair.lane();
             for _ in 0..receiver.state.refused.len().min(most as usize) {
-                if let Some(slot) = receiver.state.refused.pop_front() {
-                    receiver.hand_over(&mut lane, slot, Status::Errno(Errno(libc::EPERM)));
+                if let Some((slot, errno)) = receiver.state.refused.pop_front() {
+                    receiver.hand_over(&mut lane, slot, Status::Errno(errno));
                 }
             }
             return Ok(receiver.found);

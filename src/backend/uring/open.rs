@@ -15,6 +15,11 @@ const UNKNOWN_ALIGN_BYTES: u32 = 4096;
 /// The block layer carries no command without media.
 const NO_PROBE: &str = "the block layer has no command without media; use rw: probe-read, or the backend for its kind (uring-cmd for NVMe, sg for SCSI)";
 
+/// The kernel zeroes a block device by fallocate alone (block/fops.c, `blkdev_fallocate`): under the inode's lock, so
+/// that one waits for the other, and from a worker thread. What would be measured is that lock.
+const NO_ZEROES: &str = "the kernel zeroes block devices one request at a time, under a lock of its own; use the backend for its kind (uring-cmd or spdk for NVMe, sg for SCSI)";
+const NO_ZEROES_IN_FILES: &str = "zeros in a file are its file system's notes, no writes to the device; use the block device by the backend for its kind";
+
 /// An opened path.
 pub(super) struct Opened {
     pub(super) file: File,
@@ -93,6 +98,7 @@ fn block_device(
         block_path: None,
         device_depth: queue.device_depth_count(),
         trim,
+        write_zeroes: Err(NO_ZEROES.to_owned()),
         flush: Ok(()),
         probe: Err(NO_PROBE.to_owned()),
         in_use: Vec::new(),
@@ -137,6 +143,7 @@ fn regular_file(path: String, file: File) -> Result<Opened, BackendError> {
         block_path: None,
         device_depth: None,
         trim: Err("a file is not trimmed: holes would be punched into it".to_owned()),
+        write_zeroes: Err(NO_ZEROES_IN_FILES.to_owned()),
         flush: Ok(()),
         probe: Err(NO_PROBE.to_owned()),
         in_use: Vec::new(),

@@ -1,6 +1,6 @@
 //! What a block device or file is sent for an I/O.
 
-use crate::backend::ring_queue::Rules;
+use crate::backend::ring_queue::{Fate, Rules};
 use crate::backend::{DeviceFacts, Gone, QueueSpec};
 use crate::errno::Errno;
 use crate::request::{Io, Op, Status};
@@ -75,7 +75,7 @@ impl Rules for FileRules {
                 offset_bytes,
                 length_bytes: length,
             }),
-            Op::Trim | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
+            Op::Trim | Op::WriteZeroes | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
             Op::Flush => Ok(Request::Datasync),
         }
     }
@@ -85,9 +85,9 @@ impl Rules for FileRules {
     /// the device (0 bytes moved) and writes no room (ENOSPC, block/fops.c). A file's size is its own affair.
     /// A SCSI disk that was set offline keeps its size and fails everything with EIO; its state tells.
     #[cold]
-    fn gone_by(&self, status: Status) -> Option<Gone> {
+    fn fate(&self, status: Status) -> Fate {
         if status.is_gone() {
-            return Some(Gone(status));
+            return Fate::Gone(Gone(status));
         }
         let at_the_end = matches!(
             status,
@@ -96,7 +96,11 @@ impl Rules for FileRules {
         let is_offline = status == Status::Errno(Errno(libc::EIO))
             && self.scsi_dir.as_deref().is_some_and(scsi::is_dead);
         let is_nothing = at_the_end && ioctl::block_capacity_bytes(&self.file) == Ok(0);
-        (is_nothing || is_offline).then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
+        if is_nothing || is_offline {
+            Fate::Gone(Gone(Status::Errno(Errno(libc::ENODEV))))
+        } else {
+            Fate::Here
+        }
     }
 }
 
@@ -120,9 +124,9 @@ mod tests {
         let (disk, other) = (rules(Some(dir.path().to_owned())), rules(None));
         let failed = Status::Errno(Errno(libc::EIO));
         state("running\n");
-        assert_eq!(disk.gone_by(failed), None, "a medium error is no end");
+        assert_eq!(disk.fate(failed), Fate::Here, "a medium error is no end");
         state("offline\n");
-        let gone = Some(Gone(Status::Errno(Errno(libc::ENODEV))));
-        assert_eq!((disk.gone_by(failed), other.gone_by(failed)), (gone, None));
+        let gone = Fate::Gone(Gone(Status::Errno(Errno(libc::ENODEV))));
+        assert_eq!((disk.fate(failed), other.fate(failed)), (gone, Fate::Here));
     }
 }

@@ -6,10 +6,11 @@ mod trial;
 
 pub use rules::NvmeRules;
 
+use super::health::of_smart;
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
-use crate::proto::nvme::{IdentifyNamespace, SmartLog};
+use crate::proto::nvme::{IdentifyNamespace, SmartLog, max_zeroes_bytes};
 use crate::sys::buffers::PageKind;
 use crate::sys::ioctl::{self, OpenMode};
 use crate::sys::nvme::{NvmeError, NvmeNode};
@@ -181,6 +182,12 @@ impl Device for UringCmdDevice {
         lines
     }
 
+    fn health(&self) -> Result<crate::record::Health, String> {
+        let log = self.node.smart().map_err(|error| error.to_string())?;
+        let path = self.sysfs.shown(&self.sysfs.dev(&self.found.generic));
+        Ok(of_smart(&log, format!("SMART log by {}", path.display())))
+    }
+
     fn open_queue(&self, spec: QueueSpec) -> Result<UringCmdQueue, BackendError> {
         let ring_spec = SlotRingSpec {
             slots_count: spec.slots_count,
@@ -255,6 +262,16 @@ fn facts(
             Ok(())
         } else {
             Err("the controller has no dataset management".to_owned())
+        },
+        write_zeroes: if controller.write_zeroes {
+            Ok(Some(Bytes(max_zeroes_bytes(
+                node.zeroes_shift(),
+                PAGE_BYTES,
+                max_command.0,
+                logical_block.bytes(),
+            ))))
+        } else {
+            Err("the controller has no Write Zeroes command (ONCS)".to_owned())
         },
         flush: Ok(()),
         probe: Ok(()),

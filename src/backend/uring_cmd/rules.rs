@@ -1,7 +1,7 @@
 //! What a namespace is sent for an I/O, and how it is known that it is gone.
 
 use super::find::Found;
-use crate::backend::ring_queue::Rules;
+use crate::backend::ring_queue::{Fate, Rules};
 use crate::backend::{DeviceFacts, Gone, QueueSpec};
 use crate::errno::Errno;
 use crate::request::{Io, Op, Status};
@@ -23,6 +23,8 @@ pub struct NvmeRules {
     max_command_bytes: u64,
     writes: bool,
     trim: bool,
+    /// Most bytes of a Write Zeroes; 0 where there is none.
+    zeroes_bytes: u64,
     probe: bool,
     /// The generic node, to be asked whether it is still there.
     generic: String,
@@ -46,6 +48,8 @@ impl NvmeRules {
             max_command_bytes: facts.max_command.map_or(u64::MAX, |bytes| bytes.0),
             writes,
             trim: facts.trim.is_ok(),
+            zeroes_bytes: (facts.write_zeroes.as_ref())
+                .map_or(0, |most| most.map_or(u64::MAX, |bytes| bytes.0)),
             probe: facts.probe.is_ok(),
             generic: found.generic.clone(),
             dev: found.dev,
@@ -85,9 +89,16 @@ impl Rules for NvmeRules {
             Op::Read => Ok(NvmeRequest::Read { lba, blocks }),
             Op::Write => Ok(NvmeRequest::Write { lba, blocks }),
             Op::Trim if self.trim => Ok(NvmeRequest::Deallocate { lba, blocks }),
+            Op::WriteZeroes if self.zeroes_bytes > 0 => {
+                let bytes = u64::from(blocks) * self.block_bytes;
+                if bytes == 0 || bytes > self.zeroes_bytes {
+                    return Err(Errno(libc::EINVAL));
+                }
+                Ok(NvmeRequest::WriteZeroes { lba, blocks })
+            }
             Op::Probe if self.probe => Ok(NvmeRequest::Probe),
             Op::Flush => Ok(NvmeRequest::Flush),
-            Op::Trim | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
+            Op::Trim | Op::WriteZeroes | Op::Probe => Err(Errno(libc::EOPNOTSUPP)),
         }
     }
 
@@ -95,9 +106,9 @@ impl Rules for NvmeRules {
     /// for commands that were cancelled; "path related" statuses from the driver. All but the first mean
     /// other things too, and so the kernel is asked whether it still shows the node.
     #[cold]
-    fn gone_by(&self, status: Status) -> Option<Gone> {
+    fn fate(&self, status: Status) -> Fate {
         if status.is_gone() || status == INVALID_NAMESPACE {
-            return Some(Gone(status));
+            return Fate::Gone(Gone(status));
         }
         let may_be = match status {
             Status::Errno(errno) => matches!(
@@ -107,7 +118,11 @@ impl Rules for NvmeRules {
             Status::Nvme { sct, .. } => sct == PATH_RELATED,
             _ => false,
         };
-        (may_be && self.is_removed()).then_some(Gone(Status::Errno(Errno(libc::ENODEV))))
+        match may_be {
+            false => Fate::Here,
+            true if self.is_removed() => Fate::Gone(Gone(Status::Errno(Errno(libc::ENODEV)))),
+            true => Fate::MayBeGone,
+        }
     }
 }
 
@@ -123,6 +138,7 @@ mod tests {
             max_command_bytes: 128 << 10,
             writes,
             trim: false,
+            zeroes_bytes: 0,
             probe: true,
             generic: "ng0n1".to_owned(),
             dev: DevNum {
@@ -149,12 +165,22 @@ mod tests {
         );
         assert_eq!(reading.request(io(Op::Read, 257)), errno(libc::EINVAL));
         assert_eq!(reading.request(io(Op::Read, 0)), errno(libc::EINVAL));
-        for op in [Op::Write, Op::Trim, Op::Flush] {
+        for op in [Op::Write, Op::Trim, Op::WriteZeroes, Op::Flush] {
             assert_eq!(reading.request(io(op, 1)), errno(libc::EPERM), "{op:?}");
         }
         assert_eq!(reading.request(Io::PROBE), Ok(NvmeRequest::Probe));
         assert_eq!(writing.request(Io::FLUSH), Ok(NvmeRequest::Flush));
         assert_eq!(writing.request(io(Op::Trim, 1)), errno(libc::EOPNOTSUPP));
+        let zeroes = |rules: &NvmeRules, blocks| rules.request(io(Op::WriteZeroes, blocks));
+        assert_eq!(zeroes(&writing, 1), errno(libc::EOPNOTSUPP));
+        let able = NvmeRules {
+            zeroes_bytes: 4096,
+            ..writing
+        };
+        let eight = NvmeRequest::WriteZeroes { lba: 7, blocks: 8 };
+        assert_eq!(zeroes(&able, 8), Ok(eight));
+        assert_eq!(zeroes(&able, 9), errno(libc::EINVAL));
+        assert_eq!(zeroes(&able, 0), errno(libc::EINVAL));
     }
 
     #[test]
@@ -164,18 +190,18 @@ mod tests {
         let link = dir.path().join("sys/dev/char/243:0");
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();
         std::fs::write(&link, "").unwrap();
-        let gone = Some(Gone(Status::Errno(Errno(libc::ENODEV))));
+        let gone = Fate::Gone(Gone(Status::Errno(Errno(libc::ENODEV))));
         let doubtful = [
             Status::Errno(Errno(libc::EINTR)),
             Status::Errno(Errno(libc::EINVAL)),
             Status::Nvme { sct: 3, sc: 0x71 },
         ];
         for status in doubtful {
-            assert_eq!(rules.gone_by(status), None, "{status:?}");
+            assert_eq!(rules.fate(status), Fate::MayBeGone, "{status:?}");
         }
         std::fs::remove_file(&link).unwrap();
         for status in doubtful {
-            assert_eq!(rules.gone_by(status), gone, "{status:?}");
+            assert_eq!(rules.fate(status), gone, "{status:?}");
         }
         std::fs::write(&link, "").unwrap();
         let mut head = rules;
@@ -186,15 +212,19 @@ mod tests {
         let class = dir.path().join("sys/class/nvme-generic/ng0n1");
         std::os::unix::fs::symlink(dir.path().join("sys/subsys/ng0n1"), class).unwrap();
         head.had_controllers = true;
-        for (state, ends) in [("live", None), ("connecting", None), ("deleting", gone)] {
+        for (state, ends) in [
+            ("live", Fate::MayBeGone),
+            ("connecting", Fate::MayBeGone),
+            ("deleting", gone),
+        ] {
             std::fs::write(path.join("state"), state).unwrap();
-            assert_eq!(head.gone_by(doubtful[1]), ends, "{state}");
+            assert_eq!(head.fate(doubtful[1]), ends, "{state}");
         }
         std::fs::remove_dir_all(&path).unwrap();
-        assert_eq!(head.gone_by(doubtful[1]), gone, "a head without a path");
+        assert_eq!(head.fate(doubtful[1]), gone, "a head without a path");
         let rules = head;
         let unread = Status::Nvme { sct: 2, sc: 0x81 };
-        assert_eq!(rules.gone_by(unread), None, "a medium error is no end");
-        assert_eq!(rules.gone_by(Status::Errno(Errno(libc::ENODEV))), gone);
+        assert_eq!(rules.fate(unread), Fate::Here, "a medium error is no end");
+        assert_eq!(rules.fate(Status::Errno(Errno(libc::ENODEV))), gone);
     }
 }

@@ -82,7 +82,7 @@ fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
         Some(direction) => match Metric::named(direction, metric) {
             Some(found) if !direction.is_empty() => Ok((Some(found.direction()), metric)),
             _ => Err(format!(
-                "`{direction}` is no direction; read, write, trim and flush are"
+                "`{direction}` is no direction; read, write, trim, writezeroes and flush are"
             )),
         },
     }

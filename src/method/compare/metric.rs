@@ -17,7 +17,7 @@ pub struct Metric {
 }
 
 /// Directions, the step as a whole last.
-const DIRECTIONS: [&str; 5] = ["read", "write", "trim", "flush", ""];
+const DIRECTIONS: [&str; 6] = ["read", "write", "trim", "writezeroes", "flush", ""];
 /// The metrics.
 const NAMES: [&str; 11] = [
     "iops",
@@ -44,7 +44,7 @@ impl Metric {
         })
     }
 
-    /// `read`, `write`, `trim`, `flush`, or nothing for the step as a whole.
+    /// `read`, `write`, `trim`, `writezeroes`, `flush`, or nothing for the step as a whole.
     #[must_use]
     pub fn direction(self) -> &'static str {
         DIRECTIONS[usize::from(self.direction)]
@@ -92,7 +92,13 @@ pub const fn names() -> &'static [&'static str] {
 
 /// The directions of a step with a sample, as they are named.
 pub fn directions(step: &Step) -> impl Iterator<Item = (&'static str, &Direction)> {
-    let all = [&step.read, &step.write, &step.trim, &step.flush];
+    let all = [
+        &step.read,
+        &step.write,
+        &step.trim,
+        &step.writezeroes,
+        &step.flush,
+    ];
     DIRECTIONS
         .into_iter()
         .zip(all)

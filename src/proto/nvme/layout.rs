@@ -114,6 +114,18 @@ impl Layout {
         }
     }
 
+    /// A Write Zeroes of this format, whose range is set later. It never deallocates: that would be a trim. The
+    /// controller writes protection information for what it makes up, and has nothing to check (NVM, "Write Zeroes
+    /// command").
+    #[must_use]
+    pub fn zeroes(&self, nsid: u32) -> Command {
+        let command = Command::write_zeroes(nsid, 0, 1, false);
+        match self.metadata {
+            Metadata::Stripped { .. } => command.with_pi_action(PiCheck::default()),
+            Metadata::None | Metadata::Separate(_) => command,
+        }
+    }
+
     /// A read or write command of this format, whose range is set later.
     #[must_use]
     pub fn template(&self, command: Command) -> Command {
@@ -176,6 +188,16 @@ mod tests {
                 .contains("metadata with protection information")
         );
         assert!(layout(0, 0, 0, 0).unwrap_err().contains("2^0 bytes"));
+    }
+
+    #[test]
+    fn zeroes_carry_the_action_bit_alone_and_never_deallocate() {
+        let plain = layout(0, 12, 0, 0).unwrap().zeroes(3);
+        assert_eq!(plain, Command::write_zeroes(3, 0, 1, false));
+        assert_eq!((plain.opcode(), plain.dword(12)), (0x08, 0));
+        let protected = layout(8, 9, 0, 1).unwrap().zeroes(3);
+        assert_eq!(protected.dword(12), 0x2000_0000);
+        assert_eq!(layout(64, 12, 0, 0).unwrap().zeroes(3), plain);
     }
 
     #[test]

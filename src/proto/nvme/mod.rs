@@ -13,6 +13,7 @@ mod ns;
 mod smart;
 mod status;
 mod status_names;
+mod zeroes;
 
 pub use command::{COMMAND_BYTES, Command, DSM_RANGE_BYTES, PiCheck, dsm_range, opcode};
 pub use completion::{COMPLETION_BYTES, Completion};
@@ -25,6 +26,9 @@ pub use logs::{
 pub use ns::{IdentifyNamespace, LbaFormat, NamespaceIds, PiType};
 pub use smart::{SMART_BYTES, SMART_LOG_ID, SmartLog};
 pub use status::NvmeStatus;
+pub use zeroes::{
+    CNS_COMMAND_SET_CONTROLLER, has_command_set_controller, max_zeroes_bytes, zeroes_shift,
+};
 
 /// A structure that ended before its last field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -40,6 +40,8 @@ pub struct BlockLimits {
     pub max_unmap_descriptors: Option<u32>,
     /// OPTIMAL UNMAP GRANULARITY, bytes 28-31.
     pub unmap_granularity_blocks: Option<u32>,
+    /// MAXIMUM WRITE SAME LENGTH, bytes 36-43.
+    pub max_write_same_blocks: Option<u64>,
 }
 
 impl BlockLimits {
@@ -59,6 +61,9 @@ impl BlockLimits {
             max_unmap_blocks: limit(20),
             max_unmap_descriptors: limit(24),
             unmap_granularity_blocks: limit(28),
+            max_write_same_blocks: (fields.0.len() >= 44)
+                .then(|| u64::from(fields.u32(36)) << 32 | u64::from(fields.u32(40)))
+                .filter(|value| *value != 0),
         })
     }
 }
@@ -237,6 +242,15 @@ mod tests {
         assert_eq!(limits(&[(20, value)]).max_unmap_blocks, number);
         assert_eq!(limits(&[(24, value)]).max_unmap_descriptors, number);
         assert_eq!(limits(&[(28, value)]).unmap_granularity_blocks, number);
+        let wide = &[0, 0, 0, 2, 0x01, 0x23, 0x45, 0x67][..];
+        let same = limits(&[(36, wide)]).max_write_same_blocks;
+        assert_eq!(same, Some(0x2_0123_4567));
+        assert_eq!(
+            limits(&[(36, &wide[..4])]).max_write_same_blocks,
+            Some(2 << 32)
+        );
+        let cut = BlockLimits::decode(&paged(0xb0, 40, &[(36, &wide[..4])])).unwrap();
+        assert_eq!(cut.max_write_same_blocks, None);
         let old = BlockLimits::decode(&paged(0xb0, 16, &[(8, value)])).unwrap();
         assert_eq!(
             (old.max_transfer_blocks, old.max_unmap_blocks),

@@ -9,17 +9,17 @@ use lanemark::request::{Io, Op, Slot, Status};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const WRITES: UringCmdOptions = UringCmdOptions {
+pub(super) const WRITES: UringCmdOptions = UringCmdOptions {
     writes: true,
     poll: true,
 };
 
-fn is_here() -> bool {
+pub(super) fn is_here() -> bool {
     std::env::var("LANEMARK_IN_LAB").as_deref() == Ok("nvme-io")
 }
 
 /// The block node of a namespace, and its generic node.
-fn nodes(serial: &str, nsid: u32) -> (PathBuf, PathBuf) {
+pub(super) fn nodes(serial: &str, nsid: u32) -> (PathBuf, PathBuf) {
     let word = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
     for entry in std::fs::read_dir("/sys/block").unwrap() {
         let entry = entry.unwrap();
@@ -47,7 +47,7 @@ impl Sink for Last {
 }
 
 /// One I/O on a queue of its own; `bytes` is what a write carries.
-fn one<D: Device>(device: &D, io: Io, bytes: Option<&[u8]>) -> (Status, Vec<u8>) {
+pub(super) fn one<D: Device>(device: &D, io: Io, bytes: Option<&[u8]>) -> (Status, Vec<u8>) {
     let spec = QueueSpec {
         reactor_index: 0,
         reactors_count: 1,
@@ -73,7 +73,7 @@ fn one<D: Device>(device: &D, io: Io, bytes: Option<&[u8]>) -> (Status, Vec<u8>)
     last.0.unwrap()
 }
 
-const fn io(op: Op, lba: u64, blocks: u32) -> Io {
+pub(super) const fn io(op: Op, lba: u64, blocks: u32) -> Io {
     Io { lba, blocks, op }
 }
 

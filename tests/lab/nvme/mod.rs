@@ -1,6 +1,7 @@
 //! NVMe by passthrough, in one boot of the emulated machine (topology `nvme-io`). What runs there is `nvme.sh`
 //! and the tests of [`inside`].
 
+mod across;
 mod inside;
 
 use crate::emulated::{Boot, Guest, boot};
@@ -23,6 +24,48 @@ fn the_tests_inside_the_machine_pass() {
     assert_eq!(guest.code("tests"), 0, "{said}");
     assert!(!said.contains("SKIPPED"), "{said}");
     assert!(said.contains("test nvme::inside::"), "{said}");
+}
+
+/// By the block layer, by passthrough and by SPDK, each what the others wrote.
+#[test]
+fn what_one_path_writes_the_other_two_read() {
+    let Some(guest) = guest() else { return };
+    for name in ["across-claim", "across-release"] {
+        let said = guest.text(&format!("{name}.err"));
+        assert_eq!(guest.code(name), 0, "{name}: {said}");
+    }
+    for stage in ["stage_1", "stage_2", "stage_3"] {
+        let said = guest.text(&format!("{stage}.out"));
+        assert_eq!(guest.code(stage), 0, "{said}");
+        assert!(said.contains("1 passed"), "{said}");
+    }
+}
+
+/// Protection information, bytes beside the block and bytes behind it, on a controller that SPDK drives.
+#[test]
+fn formats_with_metadata_run_through_spdk_or_are_refused_by_name() {
+    let Some(guest) = guest() else { return };
+    let of = |name: &str, words: &str| {
+        let step = guest.step(name);
+        let told = step
+            .backend
+            .features
+            .iter()
+            .any(|line| line.contains(words));
+        assert!(told, "{name}: {:?}", step.backend.features);
+        assert_eq!((step.backend.name.as_str(), step.failed_count), ("spdk", 0));
+        step
+    };
+    let protected = of("spdk-pi", "PRACT");
+    assert!(protected.read.is_some() && protected.write.is_some());
+    let zeroes = of("spdk-pi-zeroes", "PRACT").writezeroes;
+    assert_eq!(zeroes.unwrap().ios_count, 50);
+    // What was zeroed is read with its protection information checked.
+    assert_eq!(of("spdk-pi-read", "PRACT").read.unwrap().ios_count, 50);
+    let beside = of("spdk-separate", "64 bytes of separate metadata");
+    assert!(beside.read.is_some() && beside.write.is_some());
+    of("spdk-separate-large", "64 bytes of separate metadata");
+    guest.refused_with(2, "spdk-extended", &["64 bytes of interleaved metadata"]);
 }
 
 #[test]
@@ -57,6 +100,13 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
     let mix = guest.step("mix");
     assert!(mix.flush.unwrap().ios_count > 10 && mix.write.is_some());
     assert_eq!(guest.step("trim").trim.unwrap().ios_count, 50);
+    for name in ["zeroes", "zeroes-pi"] {
+        let step = guest.step(name);
+        let zeroes = step.writezeroes.unwrap();
+        assert!(zeroes.ios_count == 50 && step.write.is_none(), "{name}");
+    }
+    guest.refused_with(2, "zeroes-large", &["260 KiB", "128 KiB"]);
+    guest.refused_with(2, "zeroes-uring", &["cannot write zeros", "uring-cmd"]);
     // Each namespace is filled in its own right, though they have one serial number.
     for name in ["prepare-1", "prepare-2"] {
         let warnings = guest.record(name).warnings;
@@ -66,6 +116,44 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
             .text;
         assert!(text.contains("1048576 bytes"), "{name}: {text}");
     }
+}
+
+/// The emulated drive is at 323 K. Its log is read by whatever node there is, before and after.
+#[test]
+fn the_drives_health_is_in_the_record_whoever_drives_it() {
+    let Some(guest) = guest() else { return };
+    for (name, source) in [
+        ("read", "SMART log by /dev/ng"),
+        ("by-uring", "SMART log by /dev/nvme"),
+    ] {
+        let step = guest.step(name);
+        let device = &step.conditions.as_ref().unwrap().devices[0];
+        for health in [&device.before, &device.after] {
+            let health = health
+                .as_ref()
+                .unwrap_or_else(|| panic!("{name}: {device:?}"));
+            assert!(health.source.starts_with(source), "{}", health.source);
+            assert_eq!(health.temperature_celsius, Some(50.0), "{name}");
+            assert_eq!(
+                (health.used_pct, health.media_errors_count),
+                (Some(0), Some(0))
+            );
+            assert!(health.alarms.is_empty(), "{health:?}");
+        }
+        // The drive counts what was read of it.
+        let read = |health: &Option<lanemark::record::Health>| health.as_ref()?.read_bytes;
+        assert!(read(&device.after) >= read(&device.before), "{name}");
+        let others = device.others.as_ref().unwrap();
+        assert_eq!(others.ios_count, 0, "{name}: {others:?}");
+    }
+    let step = guest.step("others");
+    let others = step.conditions.unwrap().devices.remove(0).others.unwrap();
+    assert_eq!((others.ios_count, others.bytes_count), (40, 40 * 4096));
+    assert!(
+        step.warnings
+            .iter()
+            .any(|warning| warning.kind == "others-io")
+    );
 }
 
 #[test]
@@ -118,6 +206,34 @@ fn one_bad_sector_is_told_with_its_block_and_nothing_else_fails() {
     assert!(error.status.contains("unrecovered read error"), "{error:?}");
     assert_eq!((step.completed_count, step.failed_count), (511, 1));
     assert_eq!(step.read.as_ref().unwrap().ios_count, 511);
+}
+
+/// The namespace became smaller than it was when the run began.
+#[test]
+fn what_lies_past_the_end_fails_by_name_with_its_block() {
+    let Some(guest) = guest() else { return };
+    let said = guest.text("shrunk.err");
+    assert_eq!(guest.code("shrunk"), 1, "{said}");
+    let step = &guest.record("shrunk").steps[0];
+    assert_eq!(step.backend.name, "uring-cmd");
+    let [error] = step.errors.as_slice() else {
+        panic!("{:?}", step.errors)
+    };
+    assert!(error.status.contains("LBA out of range"), "{error:?}");
+    let half_blocks = (32 << 20) / u64::from(step.devices[0].logical_block_bytes);
+    assert!(
+        error.op == "read" && error.first_lba >= half_blocks - 7,
+        "{error:?}"
+    );
+    assert_eq!(error.count, step.failed_count);
+    // The lower half is read to the end.
+    assert!(
+        step.completed_count > 400 && step.failed_count > 50,
+        "{step:?}"
+    );
+    let last = step.series.last().unwrap();
+    assert!(last.errors_count > 0 && last.read.is_some(), "{last:?}");
+    assert_eq!(step.error.as_ref().unwrap().exit_code, 1);
 }
 
 #[test]

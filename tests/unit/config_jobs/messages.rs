@@ -158,7 +158,7 @@ const BAD_VALUES: &[(&str, &str)] = &[
     ),
     (
         "rw: reed",
-        "rw: `reed` is not known; allowed: read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, probe, probe-read",
+        "rw: `reed` is not known; allowed: read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, writezeroes, randwritezeroes, probe, probe-read",
     ),
     (
         "runtime: 10",
@@ -247,6 +247,7 @@ fn keys_without_effect_are_refused_with_the_reason() {
         ("rw: randread, fsync: 1", "fsync", "writes nothing"),
         ("rw: randread, data: zero", "data", "writes nothing"),
         ("rw: trim, data: zero", "data", "writes nothing"),
+        ("rw: writezeroes, data: random", "data", "sends no data"),
         (
             "rw: randread, rate_process: poisson",
             "rate_process",
@@ -361,6 +362,7 @@ fn what_a_device_cannot_do_is_refused_by_its_name() {
     );
     let mut plain = disk();
     plain.trim = Err("the driver has no discard".to_owned());
+    plain.write_zeroes = Err("no ONCS bit".to_owned());
     plain.flush = Err("opened without".to_owned());
     plain.probe = Err("no such command".to_owned());
     assert_eq!(
@@ -370,6 +372,10 @@ fn what_a_device_cannot_do_is_refused_by_its_name() {
     assert_eq!(
         unfit("rw: randtrim", plain.clone()),
         "job.yaml:2: rw: disk: it cannot trim: the driver has no discard (column 11)"
+    );
+    assert_eq!(
+        unfit("rw: writezeroes", plain.clone()),
+        "job.yaml:2: rw: disk: it cannot write zeros: no ONCS bit (column 11)"
     );
     assert_eq!(
         unfit("rw: write, fsync: 8", plain),

@@ -61,6 +61,16 @@ steps:
         "{estimate:?}"
     );
     assert_eq!(estimate.to_string(), "30 s; writes 12 MB");
+    // Zeros are written, though they are not sent; a trim writes nothing.
+    let written = |rw: &str| {
+        let step = format!("{{ name: a, rw: {rw}, bs: 4k, number_ios: 10 }}");
+        let plan = plan_on(&format!("steps: [{step}]"), &[disk()]).unwrap();
+        plan.estimate.most_written_bytes
+    };
+    assert_eq!(
+        (written("randwritezeroes"), written("trim")),
+        (40_960.0, 0.0)
+    );
     let rounds = "steady: { rounds: 25 }\nsteps: [{ name: a, rw: randwrite, runtime: 60s, ramp_time: 0s }]\n";
     let plan = plan_on(rounds, &[disk()]).unwrap();
     let estimate = plan.estimate.clone();

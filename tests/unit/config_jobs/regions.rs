@@ -1,6 +1,7 @@
 //! Where streams go: offsets, sizes, stripes, in blocks of any size and number.
 
-use super::support::{device, disk, disk_4kn, plan_on, step, step_on};
+use super::support::{device, disk, disk_4kn, plan_on, refused_on, step, step_on};
+use lanemark::units::Bytes;
 use lanemark::workload::Region;
 
 #[test]
@@ -106,6 +107,21 @@ fn nothing_is_cut_to_32_bits() {
     assert!(region.first_lba > 1 << 53);
     let trim = step_on("rw: trim, bs: 2199023255040", &huge);
     assert_eq!(trim.streams[0].sizes[0].blocks, u32::MAX);
+    // Nothing that a buffer would have to hold.
+    assert_eq!(trim.streams[0].buffer_blocks(), 1);
+    let zeroes = step_on("rw: randwritezeroes, bs: 2199023255040", &huge);
+    assert_eq!(zeroes.streams[0].buffer_blocks(), 1);
+    let mut limited = huge.clone();
+    limited[0].write_zeroes = Ok(Some(Bytes(64 << 10)));
+    step_on("rw: writezeroes, bs: 64k", &limited);
+    let why = refused_on("rw: writezeroes, bs: 128k", &limited).to_string();
+    assert!(
+        why.contains("larger than one command can be, which is 64 KiB"),
+        "{why}"
+    );
+    // A limit of transfers is none of zeros.
+    limited[0].max_command = Some(Bytes(4096));
+    step_on("rw: writezeroes, bs: 64k", &limited);
     let far = device("far", 512, 8 << 40);
     let step = step_on("rw: read, offset: 0x60000000000, size: 1T", &[far]);
     assert_eq!(

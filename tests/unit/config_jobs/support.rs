@@ -22,6 +22,7 @@ pub fn device(path: &str, block_bytes: u32, capacity_bytes: u64) -> DeviceFacts 
         block_path: None,
         device_depth: None,
         trim: Ok(()),
+        write_zeroes: Ok(None),
         flush: Ok(()),
         probe: Ok(()),
         in_use: Vec::new(),
