@@ -9,6 +9,7 @@ pub mod contract;
 #[cfg(test)]
 mod doubt_tests;
 mod facts;
+mod health;
 mod null;
 mod ring_queue;
 pub mod sg;
@@ -138,6 +139,14 @@ pub trait Device {
     /// Doubts that only the device can raise, about what its queues did since the first of a step was opened.
     fn warnings(&self) -> Vec<crate::record::Warning> {
         Vec::new()
+    }
+
+    /// What it says of its own health now. It takes the time of some commands: never while queues are open.
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    fn health(&self) -> Result<crate::record::Health, String> {
+        Err("this backend cannot ask for it".to_owned())
     }
 
     /// Opens a queue on the calling thread.

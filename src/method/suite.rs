@@ -11,7 +11,7 @@ use crate::reactor::{ReactorError, StopCause};
 use crate::record::{
     Failure, LeftOut, Origin, Outcome, PointValue, Record, SCHEMA_VERSION, Steady, Step, Warning,
 };
-use crate::session::{Observer, Opened, Session, SessionError, environment, tool};
+use crate::session::{Observer, Opened, Session, SessionError, environment, is_gone, tool};
 
 /// Why nothing, or not all, was run.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +110,7 @@ impl Suite<'_> {
             left_out: left_out(self.plan),
             derived: Vec::new(),
             steady: None,
+            scale: None,
             warnings: self.plan.notes.clone(),
         }
     }
@@ -320,10 +321,12 @@ pub fn conclude(record: &mut Record, plan: &Plan) {
 
 /// A queue or its buffers could not be made; a device that cannot even be opened is another matter.
 const fn is_too_much(error: &SessionError) -> bool {
-    matches!(
-        error,
-        SessionError::Reactor(ReactorError::Queue(BackendError::Setup { .. }))
-    )
+    match error {
+        SessionError::Reactor(ReactorError::Queue(why @ BackendError::Setup { .. })) => {
+            !is_gone(why)
+        }
+        _ => false,
+    }
 }
 
 /// A device that is gone or stuck will not do better in the next step.

@@ -3,10 +3,12 @@
 //! A figure without a sample is absent (`null`), never 0. Every name ends in its unit.
 
 mod comparison;
+mod conditions;
 mod environment;
 mod figures;
 mod lanes;
 mod path;
+mod scale;
 mod schema;
 mod step;
 mod suite;
@@ -17,6 +19,9 @@ pub use comparison::{
     Comparison, ComparisonDesign, ComparisonVerdict, Confounder, Efficiency, Estimate,
     IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
 };
+pub use conditions::{
+    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo,
+};
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
 pub use lanes::{LaneBurn, LaneDevice, LaneMeasurement, LanePoint, LanesReport, SharedLink};
@@ -24,6 +29,7 @@ pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,
 };
+pub use scale::{DEVICES_KEY, Scale, ScaleDepth, ScaleDrive, ScaleNodes, ScaleRow, SharedHop};
 pub use schema::schema;
 pub use step::{
     BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
@@ -117,6 +123,9 @@ pub struct Record {
     /// Whether rounds of the steps came to a steady state; absent without rounds.
     #[serde(default)]
     pub steady: Option<Steady>,
+    /// Devices from one to all at once; absent for everything but `scale`.
+    #[serde(default)]
+    pub scale: Option<Scale>,
     /// Doubts about the run as a whole.
     pub warnings: Vec<Warning>,
 }

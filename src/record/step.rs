@@ -1,8 +1,8 @@
 //! One step of a run: its device, its figures, and what they can be trusted for.
 
 use super::{
-    Ceilings, Criterion, DevicePath, Direction, Failure, Origin, Outcome, Second, Steady, Verdict,
-    Warning,
+    Ceilings, Conditions, Criterion, DevicePath, Direction, Failure, Origin, Outcome, Second,
+    Steady, Verdict, Warning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,9 @@ pub struct Step {
     /// Whether its seconds were steady by fio's definition; absent where nobody asked.
     #[serde(default)]
     pub steady: Option<Steady>,
+    /// What it ran under; absent in simulated time, and in records of older versions.
+    #[serde(default)]
+    pub conditions: Option<Conditions>,
 }
 
 impl Step {

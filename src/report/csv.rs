@@ -1,6 +1,7 @@
 //! One row for each step and direction, for spreadsheets: RFC 4180, a header with units, `n/a` as an
 //! empty field.
 
+use super::conditions::Summary;
 use super::{directions, printable};
 use crate::record::{Direction, Latency, Record, Step};
 
@@ -62,6 +63,10 @@ fn header() -> Vec<String> {
             "completed_count",
             "failed_count",
             "abandoned_count",
+            "temperature_before_celsius",
+            "temperature_after_celsius",
+            "used_pct",
+            "others_ios_count",
             "verdict",
             "warnings",
         ]
@@ -112,10 +117,22 @@ fn row(step: &Step, name: &str, direction: Option<&Direction>) -> Vec<String> {
         step.completed_count.to_string(),
         step.failed_count.to_string(),
         step.abandoned_count.to_string(),
-        words(step.verdict.kind.name()),
-        words(&warnings.join(" ")),
     ]);
+    fields.extend(conditions(step));
+    fields.extend([words(step.verdict.kind.name()), words(&warnings.join(" "))]);
     fields
+}
+
+/// What the step ran under: the hottest and most worn of its devices.
+pub(super) fn conditions(step: &Step) -> [String; 4] {
+    let summary = Summary::of(step);
+    let celsius = |value: Option<f64>| value.map(float).unwrap_or_default();
+    [
+        celsius(summary.before_celsius),
+        celsius(summary.after_celsius),
+        optional(summary.used_pct.map(u64::from)),
+        optional(summary.others_ios_count),
+    ]
 }
 
 fn latency(latency: Option<&Latency>) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! One row for each step, all directions side by side: RFC 4180, a header with units, an empty field
 //! where nothing was measured.
 
-use super::csv::words;
+use super::csv::{conditions, words};
 use crate::record::{Direction, Record, Step};
 
 const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "writezeroes"];
@@ -33,7 +33,18 @@ pub fn steps_table(record: &Record) -> String {
     for direction in DIRECTIONS {
         names.extend(FIGURES.map(|figure| format!("{direction}_{figure}")));
     }
-    names.extend(["in_flight_mean", "failed_count", "warnings"].map(str::to_owned));
+    names.extend(
+        [
+            "in_flight_mean",
+            "failed_count",
+            "temperature_before_celsius",
+            "temperature_after_celsius",
+            "used_pct",
+            "others_ios_count",
+            "warnings",
+        ]
+        .map(str::to_owned),
+    );
     let mut out = names.join(",") + "\r\n";
     for step in &record.steps {
         out.push_str(&(row(step).join(",") + "\r\n"));
@@ -75,6 +86,7 @@ fn row(step: &Step) -> Vec<String> {
         .collect();
     fields.push(step.depth.in_flight_mean.to_string());
     fields.push(step.failed_count.to_string());
+    fields.extend(conditions(step));
     fields.push(words(&kinds.join(" ")));
     fields
 }

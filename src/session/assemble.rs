@@ -100,6 +100,8 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         // Where it comes from, and whether it was steady, is known above.
         origin: crate::record::Origin::default(),
         steady: None,
+        // Read by whoever ran it.
+        conditions: None,
         status: outcome(&end.outcomes, error.as_ref()),
         error,
         summary: facts.plan.summary.clone(),

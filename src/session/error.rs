@@ -4,7 +4,9 @@ use super::guard::Refusal;
 use super::prepare::PrepareError;
 use crate::backend::BackendError;
 use crate::backend::sim::SimError;
+use crate::errno::Errno;
 use crate::reactor::ReactorError;
+use crate::spdk::SpdkError;
 use crate::sys::cpu::CpuError;
 
 /// What keeps a session from running a step.
@@ -91,6 +93,18 @@ pub enum SessionError {
     },
 }
 
+/// Whether a queue could not be made because there is no device behind it any more.
+#[must_use]
+pub const fn is_gone(error: &BackendError) -> bool {
+    match error {
+        BackendError::Spdk(SpdkError::AdminLost { .. }) => true,
+        BackendError::Setup { errno, .. } | BackendError::Open { errno, .. } => {
+            matches!(*errno, Errno(libc::ENODEV | libc::ENXIO))
+        }
+        _ => false,
+    }
+}
+
 impl SessionError {
     /// The exit code that goes with it (DESIGN: 1 run error, 2 usage, 3 refused by the guard).
     #[must_use]
@@ -113,6 +127,7 @@ impl SessionError {
             | Self::SameDevice { .. }
             | Self::NothingToPrepare => "usage",
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
+            Self::Reactor(ReactorError::Queue(error)) if is_gone(error) => "gone",
             Self::Reactor(_) => "reactor",
             Self::Refused { .. } | Self::Guard(_) => "guard",
             Self::NeverWritten(_) => "never-written",

@@ -10,14 +10,14 @@ use super::open_sg;
 use super::open_uring_cmd;
 use super::scratch::{Scratch, Setup};
 use crate::backend::sg::SgDevice;
-use crate::backend::sim::{SimDevice, SimSpec};
+use crate::backend::sim::{Hops, SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::uring_cmd::UringCmdDevice;
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::{BackendUse, Warning};
+use crate::record::{BackendUse, Health, Warning};
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
@@ -206,6 +206,21 @@ impl Opened {
         }
     }
 
+    /// What the device at `index` says of its own health now.
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    pub fn health(&self, index: usize) -> Result<Health, String> {
+        match self {
+            Self::Null(devices) => devices[index].health(),
+            Self::Sim { devices, .. } => devices[index].health(),
+            Self::Uring { devices, .. } => devices[index].health(),
+            Self::UringCmd { devices, .. } => devices[index].health(),
+            Self::Sg { devices, .. } => devices[index].health(),
+            Self::Spdk { devices, .. } => devices[index].health(),
+        }
+    }
+
     /// Whether it is the device that prices the engine.
     #[must_use]
     pub const fn is_null(&self) -> bool {
@@ -286,13 +301,14 @@ fn null_capacity(name: &str, rest: &str) -> Result<Bytes, SessionError> {
 
 fn open_sim(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let clock = VirtualClock::new();
-    let mut devices = Vec::new();
+    let (mut devices, mut hops) = (Vec::new(), Hops::default());
     for name in names {
         let spec = SimSpec::parse(match Named::of(name, sysfs) {
             Named::Sim(rest) => rest,
             _ => "",
         })?;
-        devices.push(SimDevice::new(name, &spec, clock.clone()));
+        let hop = hops.of(&spec)?;
+        devices.push(SimDevice::behind(name, &spec, clock.clone(), hop));
     }
     Ok(Opened::Sim { devices, clock })
 }

@@ -100,7 +100,7 @@ impl Controller {
             // SAFETY: the controller is attached; the function is thread safe (nvme.h).
             let result =
                 unsafe { spdk_sys::spdk_nvme_ctrlr_process_admin_completions(self.raw.ptr()) };
-            if Instant::now() > deadline || result < 0 {
+            if Instant::now() > deadline || result < 0 || self.health.is_silent() {
                 // The callback may still come: what it would touch stays for good.
                 std::mem::forget(buffer);
                 return Err(lost());

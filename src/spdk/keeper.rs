@@ -44,7 +44,8 @@ impl Health {
         self.gone.store(true, Ordering::Relaxed);
     }
 
-    fn fell_silent(&self) {
+    /// It will not answer any more.
+    pub(super) fn fell_silent(&self) {
         self.silent.store(true, Ordering::Relaxed);
         self.lost();
         bounded::note_left_behind();

@@ -37,7 +37,8 @@ impl Qpair {
     /// Opens a queue pair with its buffers on the controller's NUMA node.
     ///
     /// # Errors
-    /// [`SpdkError::NoQueue`] where the controller has none left, [`SpdkError::NoMemory`].
+    /// [`SpdkError::NoQueue`] where the controller has none left, [`SpdkError::NoMemory`], [`SpdkError::AdminLost`]
+    /// where it is gone.
     pub fn open(controller: &Arc<Controller>, spec: &QpairSpec) -> Result<Self, SpdkError> {
         let slots = spec.slots_count as usize;
         let stride = (spec.slot_bytes as usize).next_multiple_of(ALIGN_BYTES);
@@ -55,7 +56,7 @@ impl Qpair {
             )?),
         };
         log::clear();
-        let raw = allocate(controller, spec).ok_or_else(|| SpdkError::NoQueue {
+        let raw = allocate(controller, spec)?.ok_or_else(|| SpdkError::NoQueue {
             device: device.clone(),
             granted_count: controller.io_queues_count(),
             asked_count: spec.queues_asked_count,
@@ -221,28 +222,52 @@ impl Closing {
     }
 }
 
-fn allocate(controller: &Controller, spec: &QpairSpec) -> Option<*mut spdk_sys::spdk_nvme_qpair> {
+/// A queue on its way from the thread that made it. Nobody else has its address.
+struct Made(*mut spdk_sys::spdk_nvme_qpair);
+
+// SAFETY: handed from one thread to another once, before it is used; SPDK binds a queue to no thread.
+unsafe impl Send for Made {}
+
+/// A new queue; `None` where the driver gives none. Making one waits for the controller's answer, for ever where that
+/// is dead: so not where it is known to be, and not for longer than any of its commands may take.
+fn allocate(
+    controller: &Controller,
+    spec: &QpairSpec,
+) -> Result<Option<*mut spdk_sys::spdk_nvme_qpair>, SpdkError> {
+    let lost = || SpdkError::AdminLost {
+        device: controller.name(),
+        what: "creating an I/O queue",
+    };
+    if controller.is_gone() {
+        return Err(lost());
+    }
     let size = size_of::<spdk_sys::spdk_nvme_io_qpair_opts>();
     let entries = spec
         .depth
         .saturating_add(1)
         .next_power_of_two()
         .clamp(2, controller.queue_entries());
-    let mut opts = MaybeUninit::<spdk_sys::spdk_nvme_io_qpair_opts>::zeroed();
-    // SAFETY: plain old data, valid as all zeros; SPDK fills in the defaults, told the size, and copies the
-    // options in the call. The controller is attached as long as its `Arc` lives; allocation takes its lock.
-    let raw = unsafe {
-        spdk_sys::spdk_nvme_ctrlr_get_default_io_qpair_opts(
-            controller.raw.ptr(),
-            opts.as_mut_ptr(),
-            size,
-        );
-        let opts = opts.assume_init_mut();
-        opts.io_queue_size = entries;
-        opts.io_queue_requests = spec.requests_count.max(entries);
-        opts.__bindgen_anon_1.delay_cmd_submit =
-            spec.deferred && controller.id().transport.has_doorbells();
-        spdk_sys::spdk_nvme_ctrlr_alloc_io_qpair(controller.raw.ptr(), opts, size)
+    let requests_count = spec.requests_count.max(entries);
+    let is_deferred = spec.deferred && controller.id().transport.has_doorbells();
+    let raw = controller.raw;
+    let made = bounded::run(controller.limit, move || {
+        let mut opts = MaybeUninit::<spdk_sys::spdk_nvme_io_qpair_opts>::zeroed();
+        // SAFETY: plain old data, valid as all zeros; SPDK fills in the defaults, told the size, and copies the
+        // options in the call. The controller is attached as long as its `Arc` lives, and where this call is left
+        // behind it stays attached for good (its health says silent); allocation takes its lock.
+        Made(unsafe {
+            let start = opts.as_mut_ptr();
+            spdk_sys::spdk_nvme_ctrlr_get_default_io_qpair_opts(raw.ptr(), start, size);
+            let opts = opts.assume_init_mut();
+            opts.io_queue_size = entries;
+            opts.io_queue_requests = requests_count;
+            opts.__bindgen_anon_1.delay_cmd_submit = is_deferred;
+            spdk_sys::spdk_nvme_ctrlr_alloc_io_qpair(raw.ptr(), opts, size)
+        })
+    });
+    let Some(Made(raw)) = made else {
+        controller.health.fell_silent();
+        return Err(lost());
     };
-    (!raw.is_null()).then_some(raw)
+    Ok((!raw.is_null()).then_some(raw))
 }

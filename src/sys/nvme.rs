@@ -156,10 +156,7 @@ impl NvmeNode {
     /// # Errors
     /// [`NvmeError`].
     pub fn smart(&self) -> Result<SmartLog, NvmeError> {
-        let mut bytes = [0; SMART_BYTES];
-        let page = Command::get_log_page(SMART_LOG_ID, u32::MAX, SMART_BYTES as u32);
-        admin(&self.file, "Get Log Page (SMART)", page, &mut bytes)?;
-        SmartLog::decode(&bytes).map_err(|error| NvmeError::Format(error.to_string()))
+        smart_of(&self.file)
     }
 
     /// A ring for I/O to the namespace, and for probes where the controller's own node is given.
@@ -208,6 +205,28 @@ pub fn identified(path: &Path) -> Result<(IdentifyNamespace, Vec<LbaFormat>), Nv
     let namespace = IdentifyNamespace::decode(&bytes).map_err(cut)?;
     let table = IdentifyNamespace::format_table(&bytes).map_err(cut)?;
     Ok((namespace, table))
+}
+
+/// The health log of a controller, by its own node or that of a namespace. Reading it changes nothing.
+///
+/// # Errors
+/// [`NvmeError`]: EACCES where the user may not, ENOTTY where it is no NVMe node.
+pub fn smart_at(path: &Path) -> Result<SmartLog, NvmeError> {
+    let mode = OpenMode {
+        direct: false,
+        write: false,
+        exclusive: false,
+    };
+    let kernel = |what| move |errno| NvmeError::Kernel { what, errno };
+    let file = ioctl::open(path, mode).map_err(kernel("open"))?;
+    smart_of(&file)
+}
+
+fn smart_of(file: &File) -> Result<SmartLog, NvmeError> {
+    let mut bytes = [0; SMART_BYTES];
+    let page = Command::get_log_page(SMART_LOG_ID, u32::MAX, SMART_BYTES as u32);
+    admin(file, "Get Log Page (SMART)", page, &mut bytes)?;
+    SmartLog::decode(&bytes).map_err(|error| NvmeError::Format(error.to_string()))
 }
 
 /// Sends an admin command that fills all of `data`.

@@ -5,6 +5,7 @@
 #[path = "../run/common.rs"]
 mod common;
 mod compare;
+mod conditions;
 mod emulated;
 mod guard;
 // Its makers of holders and mounts are for other tests.

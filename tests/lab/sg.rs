@@ -166,6 +166,33 @@ fn a_unit_attention_at_start_is_retried_and_told() {
     );
 }
 
+/// scsi_debug says 38 °C of at most 65; the emulator's own disks have no log pages.
+#[test]
+fn log_pages_tell_the_temperature_by_commands_and_by_the_block_layer() {
+    let Some(guest) = guest() else { return };
+    for name in ["sg-attention", "uring-delay-1"] {
+        let record = guest.record(name);
+        let device = &record.steps[0].conditions.as_ref().unwrap().devices[0];
+        for health in [&device.before, &device.after] {
+            let health = health
+                .as_ref()
+                .unwrap_or_else(|| panic!("{name}: {device:?}"));
+            let source = &health.source;
+            assert!(source.starts_with("SCSI log pages of /dev/"), "{source}");
+            let degrees = (health.temperature_celsius, health.limit_celsius);
+            assert_eq!(degrees, (Some(38.0), Some(65.0)), "{name}");
+            assert_eq!((health.used_pct, health.alarms.len()), (None, 0), "{name}");
+        }
+        let others = device.others.as_ref().unwrap();
+        assert_eq!(others.ios_count, 0, "{name}: {others:?}");
+    }
+    let mut plain = guest.step("sg-by-disk").conditions.unwrap();
+    let plain = plain.devices.remove(0);
+    assert!(plain.before.is_none() && plain.after.is_none());
+    let why = plain.why_not_before.unwrap();
+    assert!(why.contains("LOG SENSE failed"), "{why}");
+}
+
 /// The delay that scsi_debug adds is known. The best median of twelve each: the emulator's unrest only adds.
 #[test]
 fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {

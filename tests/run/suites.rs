@@ -350,3 +350,61 @@ fn preconditioning_comes_first_and_covers_the_device_as_often_as_asked() {
     assert_eq!(first.write.as_ref().unwrap().bytes_count, 128 << 20);
     assert_eq!(record.steps[1].name, "randread");
 }
+
+/// Files of finished steps in the folder of a run, with what is in them.
+fn finished(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder.join("steps")).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let step: lanemark::record::Step = serde_json::from_slice(&bytes).unwrap();
+        if step.status == Outcome::Finished {
+            files.push((path.display().to_string(), bytes));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn a_suite_whose_device_is_gone_stops_there_and_goes_on_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("kept");
+    // It is gone after so many I/Os of one run: a fresh start is a device that has come back.
+    let device = format!("{DEVICE},gone_after=1500");
+    let mut words = format!(
+        "suite run qdsweep --quick --runtime 20ms --ramp_time 0s --device {device} --output-dir {}",
+        folder.display()
+    );
+    let mut before = Vec::new();
+    for turn in 0..9 {
+        let (ran, record) = run_json(&words);
+        let (last, earlier) = record.steps.split_last().unwrap();
+        assert!(earlier.iter().all(|step| step.status == Outcome::Finished));
+        let now = finished(&folder);
+        assert_eq!(
+            now[..before.len()],
+            before[..],
+            "finished steps are as they were"
+        );
+        if ran.code == 0 {
+            assert_eq!((record.status, record.steps.len()), (Outcome::Finished, 9));
+            assert!(turn > 0, "it was never gone");
+            return;
+        }
+        assert_eq!(
+            (ran.code, record.status),
+            (1, Outcome::Failed),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(last.error.as_ref().unwrap().kind, "gone");
+        assert!(
+            now.len() > before.len(),
+            "turn {turn} has measured nothing more"
+        );
+        before = now;
+        words = format!("suite run --resume {}", folder.display());
+    }
+    panic!("it never came to an end");
+}

@@ -94,26 +94,7 @@ pub fn target_with(arguments: &[&str]) -> Option<Target> {
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
-    let log = File::create(dir.path().join("log")).unwrap();
-    let child = Command::new(programs().join("nvmf_tgt"))
-        .args([
-            "-m",
-            "0x1",
-            "-s",
-            &TARGET_MIB.to_string(),
-            "--disable-cpumask-locks",
-            "-g",
-            "--env-context",
-            "--in-memory",
-        ])
-        .arg("-r")
-        .arg(dir.path().join("rpc.sock"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let child = start(dir.path(), arguments);
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -126,19 +107,56 @@ pub fn target_with(arguments: &[&str]) -> Option<Target> {
         _process: process,
         _thread: thread,
     };
-    let start = Instant::now();
-    while target.call("spdk_get_version", json!({})).is_err() {
-        assert!(
-            start.elapsed() < ANSWER_LIMIT,
-            "nvmf_tgt does not answer: {}",
-            target.log()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    target.await_answer();
     Some(target)
 }
 
+/// Starts the program.
+fn start(dir: &Path, arguments: &[&str]) -> Child {
+    let log = File::create(dir.join("log")).unwrap();
+    Command::new(programs().join("nvmf_tgt"))
+        .args([
+            "-m",
+            "0x1",
+            "-s",
+            &TARGET_MIB.to_string(),
+            "--disable-cpumask-locks",
+            "-g",
+            "--env-context",
+            "--in-memory",
+        ])
+        .arg("-r")
+        .arg(dir.join("rpc.sock"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
 impl Target {
+    fn await_answer(&self) {
+        let start = Instant::now();
+        while self.call("spdk_get_version", json!({})).is_err() {
+            assert!(
+                start.elapsed() < ANSWER_LIMIT,
+                "nvmf_tgt does not answer: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills the target and starts another in its place, with nothing in it.
+    pub fn replace(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(self.dir.path().join("vfio"));
+        self.child = start(self.dir.path(), &[]);
+        self.await_answer();
+    }
+
     /// What the target printed.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

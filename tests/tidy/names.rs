@@ -3,7 +3,7 @@
 use crate::source::{Finding, Source, block_at};
 
 /// The units of names, and what else says by itself what a number counts.
-const UNITS: [&str; 16] = [
+const UNITS: [&str; 17] = [
     "ns",
     "us",
     "s",
@@ -15,6 +15,7 @@ const UNITS: [&str; 16] = [
     "ratio",
     "pct",
     "count",
+    "celsius",
     // Fixed by the record's published layout.
     "ns_per_io",
     "hz",
@@ -39,6 +40,7 @@ pub const UNITLESS: &[(&str, &[&str])] = &[
     ("SteadyCell", &["values", "mean", "line_first", "line_last"]),
     ("Depth", &["in_flight_mean"]),
     ("ReactorUse", &["cpu"]),
+    ("CpuConditions", &["cpu"]),
     ("SlowIo", &["cpu", "stream"]),
     // The unit is a field beside them.
     ("Criterion", &["limit", "measured"]),

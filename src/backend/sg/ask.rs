@@ -186,7 +186,7 @@ impl<F: CommandFile> Asker<F> {
     }
 
     /// One question; asked again after a unit attention, which is counted.
-    fn ask(&mut self, cdb: Cdb, bytes: u32) -> Result<Vec<u8>, NoAnswer> {
+    pub(super) fn ask(&mut self, cdb: Cdb, bytes: u32) -> Result<Vec<u8>, NoAnswer> {
         loop {
             match self.once(cdb, bytes) {
                 Err(NoAnswer::Sense(sense))

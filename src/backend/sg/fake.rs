@@ -26,6 +26,8 @@ pub(super) struct Disk {
     pub(super) told_blocks: Option<u64>,
     /// Knows READ CAPACITY (16), VPD pages and the like.
     pub(super) is_modern: bool,
+    /// Codes of the log pages that it says it has.
+    pub(super) logs: [u8; 5],
     pub(super) has_unmap: bool,
     pub(super) max_unmap_blocks: u32,
     /// Told as the most blocks of a WRITE SAME; 0: nothing is told.
@@ -40,6 +42,8 @@ pub(super) struct Disk {
     /// Key and code with which TEST UNIT READY fails.
     pub(super) not_ready: Option<(u8, u8)>,
     pub(super) faults: HashMap<u64, Fault>,
+    /// Answers to ATA commands by their code; a SAS disk has none.
+    pub(super) ata: HashMap<u8, Vec<u8>>,
     /// A command ends only in so many looks after it was sent.
     pub(super) looks: u32,
     /// The last one sent ends first.
@@ -66,6 +70,7 @@ impl FakeNode {
             data: data.collect(),
             told_blocks: None,
             is_modern: true,
+            logs: [0x00, 0x02, 0x03, 0x0d, 0x2f],
             has_unmap: true,
             max_unmap_blocks: 16,
             max_same_blocks: 64,
@@ -77,6 +82,7 @@ impl FakeNode {
             attentions: Vec::new(),
             not_ready: None,
             faults: HashMap::new(),
+            ata: HashMap::new(),
             looks: 0,
             last_first: false,
             refuse: None,
@@ -263,6 +269,22 @@ impl Disk {
         (self.data.len() / self.block_bytes) as u64
     }
 
+    /// Log pages: 38 °C of at most 65, a failure foreseen at 39 °C, 300 corrected and 2 uncorrected reads.
+    fn log(&self, code: u8) -> Option<Vec<u8>> {
+        if !self.is_modern {
+            return None;
+        }
+        Some(match code {
+            0x00 => [&[0, 0, 0, 5], &self.logs[..]].concat(),
+            0x0d => vec![0x0d, 0, 0, 12, 0, 0, 1, 2, 0, 38, 0, 1, 1, 2, 0, 65],
+            0x2f => vec![0x2f, 0, 0, 7, 0, 0, 3, 3, 0x5d, 0x10, 39],
+            0x03 => vec![3, 0, 0, 11, 0, 3, 0, 2, 1, 44, 0, 6, 0, 1, 2],
+            // Garbled: it says that it is the page of reads.
+            0x02 => vec![3, 0, 0, 5, 0, 6, 0, 1, 9],
+            _ => return None,
+        })
+    }
+
     fn answer(&mut self, cdb: &[u8], data: &[u8]) -> Result<Vec<u8>, Fault> {
         let unknown = Fault::Sense { key: 5, asc: 0x20 };
         if cdb[0] != opcode::INQUIRY
@@ -304,9 +326,10 @@ impl Disk {
                 answer.resize(24, 0);
                 Ok(answer)
             }
-            opcode::LOG_SENSE => Ok(vec![0x0d, 0, 0, 6, 0, 0, 1, 2, 0, 38]),
+            opcode::LOG_SENSE => self.log(cdb[2] & 0x3f).ok_or(unknown),
             opcode::UNMAP => self.unmap(data),
             opcode::WRITE_SAME_16 => self.write_same(cdb, data),
+            opcode::ATA_PASS_THROUGH_16 => self.ata.get(&cdb[14]).cloned().ok_or(unknown),
             opcode::READ_10 | opcode::READ_16 | opcode::WRITE_10 | opcode::WRITE_16 => {
                 self.transfer(cdb, data)
             }

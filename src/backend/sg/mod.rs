@@ -7,6 +7,8 @@
 mod ask;
 #[cfg(test)]
 mod fake;
+mod health;
+mod link;
 mod open;
 mod outcome;
 mod queue;
@@ -16,6 +18,8 @@ mod tests;
 #[cfg(test)]
 mod zeroes_tests;
 
+pub(super) use health::of_node as health_of_node;
+pub use link::{NoCounters, ata_link_errors};
 pub use queue::SgQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
@@ -343,6 +347,10 @@ impl<N: CommandNode> Device for SgDevice<N> {
             next_step: "look at the device's error counters (smartctl -a)".to_owned(),
         };
         (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        health::ask(&self.sysfs, &self.node, &self.facts.path)
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<Self::Queue, BackendError> {

@@ -11,6 +11,7 @@ pub use crate::proto::nvme::Layout;
 use crate::proto::nvme::max_zeroes_bytes;
 pub use queue::SpdkQueue;
 
+use super::health::of_smart;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::spdk::{
     AttachOptions, Controller, Env, EnvOptions, Namespace, NamespaceChoice, TransportId, iommu,
@@ -248,6 +249,14 @@ impl Device for SpdkDevice {
         features.push("driver retries off".to_owned());
         features.push(self.layout.describe());
         features
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        if self.controller.is_gone() {
+            return Err("the controller is gone".to_owned());
+        }
+        let log = self.controller.smart().map_err(|error| error.to_string())?;
+        Ok(of_smart(&log, "SMART log by SPDK's admin queue".to_owned()))
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {

@@ -1,5 +1,6 @@
 //! `uring`: any block device or regular file through io_uring, past the page cache.
 
+mod health;
 mod open;
 mod probe;
 mod rules;
@@ -7,7 +8,7 @@ mod rules;
 pub use rules::FileRules;
 
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
-use super::{BackendError, Device, DeviceFacts, QueueSpec};
+use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::sys::ioctl::{self, NodeKind};
 use crate::sys::slots::{SlotRing, SlotRingSpec};
 use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
@@ -91,14 +92,18 @@ impl UringDevice {
         })
     }
 
-    /// The SCSI device's folder, where it is a disk of that kind or a partition of one.
-    fn scsi_dir(&self) -> Option<PathBuf> {
+    /// The whole disk, where it is one or a partition of one.
+    fn disk(&self) -> Option<BlockDev> {
         let NodeKind::Block { major, minor } = ioctl::node_kind(&self.file).ok()? else {
             return None;
         };
         let block = BlockDev::numbered(&self.sysfs, DevNum { major, minor }).ok()?;
-        let disk = BlockDev::named(&self.sysfs, block.disk_name()).ok()?;
-        scsi::device_dir(disk.dir())
+        BlockDev::named(&self.sysfs, block.disk_name()).ok()
+    }
+
+    /// The SCSI device's folder, where it is a disk of that kind or a partition of one.
+    fn scsi_dir(&self) -> Option<PathBuf> {
+        scsi::device_dir(self.disk()?.dir())
     }
 
     /// Adds what the opener knows beyond the node: names, identity, uses.
@@ -124,6 +129,15 @@ impl Device for UringDevice {
         let mut lines = vec!["direct I/O".to_owned(), polled];
         lines.extend(self.notes.lines());
         lines
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        if self.facts.kind == DeviceKind::File {
+            return Err("a file: which device it lies on is the file system's matter".to_owned());
+        }
+        let disk = self.disk();
+        let disk = disk.ok_or_else(|| "the kernel shows no such disk any more".to_owned())?;
+        health::of_disk(&self.sysfs, &disk)
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<UringQueue, BackendError> {

@@ -6,6 +6,7 @@ mod trial;
 
 pub use rules::NvmeRules;
 
+use super::health::of_smart;
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
@@ -179,6 +180,12 @@ impl Device for UringCmdDevice {
         }
         lines.extend(self.notes.lines());
         lines
+    }
+
+    fn health(&self) -> Result<crate::record::Health, String> {
+        let log = self.node.smart().map_err(|error| error.to_string())?;
+        let path = self.sysfs.shown(&self.sysfs.dev(&self.found.generic));
+        Ok(of_smart(&log, format!("SMART log by {}", path.display())))
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<UringCmdQueue, BackendError> {

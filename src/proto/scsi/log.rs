@@ -4,6 +4,8 @@ use super::Malformed;
 
 /// Page codes.
 pub mod page {
+    /// Which pages there are.
+    pub const SUPPORTED: u8 = 0x00;
     /// Error counters of writes.
     pub const WRITE_ERRORS: u8 = 0x02;
     /// Error counters of reads.

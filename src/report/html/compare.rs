@@ -241,6 +241,7 @@ fn depth_curve(comparison: &Comparison, found: &crate::record::Saturation) -> Op
         y: Axis::linear("IOPS", Quantity::Iops),
         series: series.collect(),
         levels: Vec::new(),
+        window: None,
     }
     .render()
 }
@@ -271,6 +272,7 @@ fn percentiles(comparison: &Comparison, step: &ComparedStep) -> Option<String> {
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
         levels: Vec::new(),
+        window: None,
     }
     .render()
 }

@@ -6,7 +6,7 @@ use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
 use std::collections::BTreeMap;
 
 /// The traits that curves are drawn over, and how.
-const AXES: [(Trait, &str, Quantity, Option<f64>); 7] = [
+const AXES: [(Trait, &str, Quantity, Option<f64>); 8] = [
     (
         Trait::Depth,
         "depth of each stream",
@@ -29,6 +29,7 @@ const AXES: [(Trait, &str, Quantity, Option<f64>); 7] = [
     ),
     (Trait::Rate, "rate asked for", Quantity::Iops, None),
     (Trait::Reactors, "reactors", Quantity::Count, None),
+    (Trait::Devices, "devices at once", Quantity::Count, None),
 ];
 
 /// One measured step.
@@ -50,7 +51,7 @@ pub fn charts(records: &[Record]) -> Vec<String> {
     let points: Vec<Point<'_>> = records
         .iter()
         .enumerate()
-        .flat_map(|(run, record)| record.steps.iter().map(move |step| (run, step)))
+        .flat_map(|(run, record)| settled(record).map(move |step| (run, step)))
         .map(|(run, step)| Point {
             run,
             step,
@@ -73,6 +74,17 @@ pub fn charts(records: &[Record]) -> Vec<String> {
     out
 }
 
+/// What curves are made of: of rounds those of the last window, and nothing that only prepared the device.
+fn settled(record: &Record) -> impl Iterator<Item = &Step> {
+    let first = record.steady.as_ref().map_or(0, |steady| {
+        steady.samples_count.saturating_sub(steady.window_count)
+    });
+    record.steps.iter().filter(move |step| {
+        let round = step.origin.round_index.map(|round| round as usize);
+        !step.origin.is_precondition && round.is_none_or(|round| round >= first)
+    })
+}
+
 fn starts_above_zero(groups: &[Group<'_>]) -> bool {
     groups
         .iter()
@@ -92,6 +104,17 @@ fn groups<'a>(points: &[Point<'a>], axis: Trait) -> Vec<Group<'a>> {
         if axis == Trait::Position {
             // Regions at the end of a device may be cut short by less than a block size.
             rest.remove(&Trait::Region);
+        }
+        if axis == Trait::Devices {
+            // Each device has streams and a size of its own.
+            for own in [
+                Trait::Device,
+                Trait::Streams,
+                Trait::Position,
+                Trait::Region,
+            ] {
+                rest.remove(&own);
+            }
         }
         let known = groups
             .iter_mut()
@@ -191,6 +214,7 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
                         .iter()
                         .filter_map(|(x, step)| of(step).map(|found| (*x, figure(found))))
                         .collect();
+                    let points = averaged(&points);
                     let words = [direction, label, name];
                     let words: Vec<&str> =
                         words.into_iter().filter(|word| !word.is_empty()).collect();
@@ -212,10 +236,22 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
             },
             series,
             levels: levels(quantity, groups),
+            window: None,
         };
         out.extend(chart.render());
     }
     out
+}
+
+/// One point for each `x`: repetitions and rounds are averaged.
+fn averaged(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let alike = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0).is_eq();
+    #[allow(clippy::cast_precision_loss)]
+    let mean = |group: &[(f64, f64)]| {
+        let sum: f64 = group.iter().map(|(_, y)| y).sum();
+        (group[0].0, sum / group.len() as f64)
+    };
+    points.chunk_by(alike).map(mean).collect()
 }
 
 /// The links' ceilings where all steps have the same one: bandwidth only, since a ceiling in IOPS depends on the
@@ -250,3 +286,15 @@ const CEILINGS: [(&str, OfCeilings); 2] = [
     ("read", |ceilings| ceilings.read.as_ref()),
     ("write", |ceilings| ceilings.write.as_ref()),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_one_point() {
+        let points = [(1.0, 10.0), (1.0, 20.0), (2.0, 5.0)];
+        assert_eq!(averaged(&points), [(1.0, 15.0), (2.0, 5.0)]);
+        assert!(averaged(&[]).is_empty());
+    }
+}

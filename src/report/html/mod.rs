@@ -5,9 +5,12 @@
 
 mod chart;
 mod compare;
+mod conditions;
 mod curves;
+mod derived;
 mod page;
 mod path;
+mod steady;
 mod step;
 mod step_charts;
 mod table;

@@ -2,8 +2,11 @@
 
 use super::super::{figures as show, printable};
 use super::compare::{self, ComparisonView};
+use super::conditions::{self, ConditionsView};
 use super::curves;
+use super::derived::{self, DerivedView};
 use super::path::{self, PathView};
+use super::steady::{self, SteadyView};
 use super::step::{self, StepView};
 use super::table::{self, Table};
 use super::verdict::{self, VerdictView};
@@ -22,6 +25,9 @@ struct Page {
     runs: Vec<RunView>,
 }
 
+/// Steps that are shown one by one, so that the page of a long run stays one that opens.
+const STEPS_MOST: usize = 100;
+
 /// One record.
 struct RunView {
     number: usize,
@@ -29,10 +35,15 @@ struct RunView {
     error: Option<String>,
     paths: Vec<PathView>,
     ceilings: Option<Table>,
+    about: String,
+    steady: Vec<SteadyView>,
+    derived: DerivedView,
     table: Table,
     warnings: Vec<WarningView>,
     steps: Vec<StepView>,
+    steps_note: String,
     environment: Vec<(String, String)>,
+    conditions: ConditionsView,
     command: String,
     job: String,
 }
@@ -127,19 +138,46 @@ fn run((number, record): (usize, &Record)) -> RunView {
             next_step: printable(&warning.next_step),
         })
         .collect();
+    let shown_from = record.steps.len().saturating_sub(STEPS_MOST);
+    let steps_note = match shown_from {
+        0 => String::new(),
+        _ => format!(
+            "The last {STEPS_MOST} of {} steps; the table above has a row for each.",
+            record.steps.len()
+        ),
+    };
     RunView {
         number: number + 1,
         name: name(record),
         error,
         paths: path::views(record),
         ceilings: path::ceilings(record),
+        about: about(record),
+        steady: steady::views(record),
+        derived: derived::view(record),
         table: table::every_figure(record),
         warnings,
-        steps: record.steps.iter().map(step::view).collect(),
+        steps: record.steps[shown_from..].iter().map(step::view).collect(),
+        steps_note,
         environment: environment(&record.tool, &record.environment, record.seed),
+        conditions: conditions::view(record),
         command: command(&record.command),
         job: serde_json::to_string_pretty(&record.job).unwrap_or_default(),
     }
+}
+
+/// What was run, in a line.
+fn about(record: &Record) -> String {
+    let mut parts: Vec<String> = record.about.iter().cloned().collect();
+    if let Some(suite) = &record.suite {
+        let quick = if suite.is_quick {
+            ", quick: a first look with short windows"
+        } else {
+            ""
+        };
+        parts.insert(0, format!("Suite {}{quick}", suite.name));
+    }
+    printable(&parts.join(". "))
 }
 
 /// The words as a shell takes them.

@@ -1,6 +1,7 @@
 //! One step: how it was measured, its charts, its streams, its slowest I/Os.
 
 use super::super::{figures as show, printable};
+use super::derived;
 use super::step_charts;
 use super::table::{Cell, Row, Table, heads};
 use crate::record::{StampMode, Step};
@@ -95,6 +96,12 @@ fn rows(step: &Step) -> Vec<(String, String)> {
         let all = shares.fold(first, |all, share| format!("{all}; {share}"));
         rows.push(("mix", all));
     }
+    let rates: Vec<f64> = step
+        .streams
+        .iter()
+        .map(|stream| stream.bytes_per_s)
+        .collect();
+    rows.extend(derived::fairness(&rates).map(|text| ("fairness", text)));
     rows.into_iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_owned(), printable(&value)))

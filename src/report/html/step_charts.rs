@@ -1,17 +1,43 @@
 //! The charts of one step: percentiles, and every second of the window.
 
-use super::chart::{Axis, Chart, Quantity, Series};
-use crate::record::{Direction, Second, SecondDirection, Step};
+use super::chart::{Axis, Bar, Chart, Group, Quantity, Series, bars};
+use crate::record::{Direction, Second, SecondDirection, Step, StreamUse};
 
 /// Points of a percentile curve that a screen can tell apart.
 const POINTS_MOST: usize = 120;
 
+/// Streams that have colours of their own.
+const STREAMS_MOST: usize = 8;
+
 /// All of them, as HTML.
 pub fn charts(step: &Step) -> Vec<String> {
-    [percentiles(step), rates(step), latencies(step)]
-        .into_iter()
-        .filter_map(|chart| chart.render())
-        .collect()
+    let lines = [percentiles(step), rates(step), latencies(step)];
+    let drawn = lines.into_iter().filter_map(|chart| chart.render());
+    drawn.chain(streams(step)).collect()
+}
+
+/// Streams beside each other, where they are few enough to be told apart.
+fn streams(step: &Step) -> Option<String> {
+    let count = step.streams.len();
+    if !(2..=STREAMS_MOST).contains(&count) {
+        return None;
+    }
+    let sides: Vec<String> = step
+        .streams
+        .iter()
+        .map(|stream| format!("stream {}", stream.index))
+        .collect();
+    let bars_of = |(side, stream): (usize, &StreamUse)| Bar {
+        side,
+        value: Some(stream.bytes_per_s),
+        interval: None,
+        rounds: Vec::new(),
+    };
+    let group = Group {
+        name: String::new(),
+        bars: step.streams.iter().enumerate().map(bars_of).collect(),
+    };
+    bars("Bandwidth of each stream", Quantity::Rate, &sides, &[group])
 }
 
 fn directions(step: &Step) -> [(&'static str, Option<&Direction>); 6] {
@@ -47,6 +73,7 @@ fn percentiles(step: &Step) -> Chart {
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
         levels: Vec::new(),
+        window: None,
     }
 }
 
@@ -127,6 +154,7 @@ fn rates(step: &Step) -> Chart {
             .map(|(name, of)| timeline(step, name, *of, |second| second.iops))
             .collect(),
         levels: Vec::new(),
+        window: None,
     }
 }
 
@@ -149,6 +177,7 @@ fn latencies(step: &Step) -> Chart {
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
         levels: Vec::new(),
+        window: None,
     }
 }
 

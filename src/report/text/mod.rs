@@ -1,6 +1,7 @@
 //! The terminal report: what was measured, how far it can be trusted, and what to do next.
 
 mod comparison;
+mod conditions;
 mod details;
 mod figures;
 pub mod lanes;
@@ -11,6 +12,7 @@ mod whole;
 pub use comparison::render as render_comparison;
 
 pub use path::criterion_text;
+pub use whole::quantity;
 
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};
@@ -64,6 +66,7 @@ fn pages(page: &mut Page, record: &Record) {
         figures::render(page, step);
         page.gap();
         page.rows(&details::trust(step));
+        page.rows(&conditions::rows(step));
         details::streams(page, step);
         page.rows(&details::findings(step));
     }

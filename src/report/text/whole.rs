@@ -3,8 +3,8 @@
 
 use super::super::figures::{self as show, GB_BYTES, NOT_AVAILABLE};
 use super::super::{directions, printable};
-use super::details;
 use super::layout::{Columns, Page, Row, Tone};
+use super::{conditions, details};
 use crate::record::{Derived, DerivedValue, Outcome, Record, Steady, Step, Warning};
 
 /// More steps than this are shown as a table; the record has all of each.
@@ -124,6 +124,9 @@ pub fn rows(record: &Record) -> Vec<Row> {
     let seconds = record.steps.iter().filter_map(|step| step.steady.as_ref());
     for steady in record.steady.iter().chain(seconds) {
         rows.push(steady_row(steady));
+    }
+    if record.steps.len() > PAGES_MOST_COUNT {
+        rows.extend(conditions::over(record));
     }
     for left in &record.left_out {
         let text = format!("{}: {}", printable(&left.step), printable(&left.why));

@@ -118,6 +118,44 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
     }
 }
 
+/// The emulated drive is at 323 K. Its log is read by whatever node there is, before and after.
+#[test]
+fn the_drives_health_is_in_the_record_whoever_drives_it() {
+    let Some(guest) = guest() else { return };
+    for (name, source) in [
+        ("read", "SMART log by /dev/ng"),
+        ("by-uring", "SMART log by /dev/nvme"),
+    ] {
+        let step = guest.step(name);
+        let device = &step.conditions.as_ref().unwrap().devices[0];
+        for health in [&device.before, &device.after] {
+            let health = health
+                .as_ref()
+                .unwrap_or_else(|| panic!("{name}: {device:?}"));
+            assert!(health.source.starts_with(source), "{}", health.source);
+            assert_eq!(health.temperature_celsius, Some(50.0), "{name}");
+            assert_eq!(
+                (health.used_pct, health.media_errors_count),
+                (Some(0), Some(0))
+            );
+            assert!(health.alarms.is_empty(), "{health:?}");
+        }
+        // The drive counts what was read of it.
+        let read = |health: &Option<lanemark::record::Health>| health.as_ref()?.read_bytes;
+        assert!(read(&device.after) >= read(&device.before), "{name}");
+        let others = device.others.as_ref().unwrap();
+        assert_eq!(others.ios_count, 0, "{name}: {others:?}");
+    }
+    let step = guest.step("others");
+    let others = step.conditions.unwrap().devices.remove(0).others.unwrap();
+    assert_eq!((others.ios_count, others.bytes_count), (40, 40 * 4096));
+    assert!(
+        step.warnings
+            .iter()
+            .any(|warning| warning.kind == "others-io")
+    );
+}
+
 #[test]
 fn probes_price_the_path_and_the_block_layer_has_none() {
     let Some(guest) = guest() else { return };

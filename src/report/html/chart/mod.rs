@@ -31,6 +31,17 @@ pub struct Level {
     pub name: String,
 }
 
+/// A stretch of `x` that the eye is led to, such as the window that was judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Window {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What it is.
+    pub name: String,
+}
+
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
@@ -77,6 +88,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// What they are held against.
     pub levels: Vec<Level>,
+    /// What is shaded behind them.
+    pub window: Option<Window>,
 }
 
 /// Lines that can still be told apart.
@@ -156,6 +169,7 @@ mod tests {
                 y: 50.0,
                 name: "link".to_owned(),
             }],
+            window: None,
         }
     }
 

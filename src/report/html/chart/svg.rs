@@ -37,6 +37,7 @@ pub fn drawing(chart: &Chart) -> String {
         html_escaped(&chart.title),
         html_escaped(&description(chart))
     );
+    shade(&mut out, chart, &frame);
     grid(&mut out, chart, &frame);
     levels(&mut out, chart, &frame);
     for (number, series) in chart.series.iter().enumerate() {
@@ -68,8 +69,13 @@ fn push(out: &mut String, text: &str) {
 fn frame(chart: &Chart) -> Frame {
     let points = || chart.series.iter().flat_map(|series| &series.points);
     let levels = chart.levels.iter().map(|level| level.y);
+    let window = chart
+        .window
+        .iter()
+        .flat_map(|window| [window.from, window.to]);
+    let across = points().map(|(x, _)| *x).chain(window);
     Frame {
-        x: scale(&chart.x, points().map(|(x, _)| *x), false),
+        x: scale(&chart.x, across, false),
         y: scale(
             &chart.y,
             points()
@@ -180,6 +186,25 @@ fn x_ticks(chart: &Chart, frame: &Frame) -> Vec<f64> {
         }
     }
     kept
+}
+
+/// Behind everything else.
+fn shade(out: &mut String, chart: &Chart, frame: &Frame) {
+    let Some(window) = &chart.window else {
+        return;
+    };
+    let (left, right) = (frame.left(window.from), frame.left(window.to));
+    push(
+        out,
+        &format!(
+            "<rect class=\"window\" x=\"{left:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"mid name\">{}</text>",
+            (right - left).max(1.0),
+            HEIGHT - TOP - BOTTOM,
+            f64::midpoint(left, right),
+            TOP + 14.0,
+            html_escaped(&window.name)
+        ),
+    );
 }
 
 fn levels(out: &mut String, chart: &Chart, frame: &Frame) {

@@ -1,0 +1,110 @@
+//! What a step ran under, in words: one wording for all exporters.
+
+use super::figures as show;
+use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, OthersIo, Step};
+
+/// A temperature: `41 °C`.
+pub fn celsius(value: f64) -> String {
+    format!("{} °C", show::significant(value, 3))
+}
+
+/// Temperature before and after, the life used, what it warns of, and where that was read; or why it is unknown.
+pub fn health(device: &DeviceConditions) -> String {
+    let Some(last) = device.after.as_ref().or(device.before.as_ref()) else {
+        let why = device.why_not_before.as_deref().unwrap_or("not read");
+        return format!("unknown: {why}");
+    };
+    let degrees = |health: &Option<Health>| health.as_ref()?.temperature_celsius.map(celsius);
+    let mut parts = vec![match (degrees(&device.before), degrees(&device.after)) {
+        (Some(before), Some(after)) => format!("{before} before, {after} after"),
+        (Some(before), None) => format!("{before} before"),
+        (None, Some(after)) => format!("{after} after"),
+        (None, None) => "it tells no temperature".to_owned(),
+    }];
+    parts.extend(
+        last.limit_celsius
+            .map(|limit| format!("at most {} for long", celsius(limit))),
+    );
+    parts.extend(
+        last.used_pct
+            .map(|used| format!("{used} % of its rated life used")),
+    );
+    parts.extend(last.spare_pct.map(|spare| format!("{spare} % spare")));
+    parts.extend(
+        last.alarms
+            .iter()
+            .map(|alarm| format!("WARNS: {}", alarm.text)),
+    );
+    format!("{} ({})", parts.join(", "), last.source)
+}
+
+/// Frequency before and after, and the governor; `None` where the kernel shows neither.
+pub fn frequency(cpu: &CpuConditions) -> Option<String> {
+    let ghz = |hz: Option<u64>| {
+        #[allow(clippy::cast_precision_loss)]
+        hz.map(|hz| format!("{} GHz", show::significant(hz as f64 / 1e9, 3)))
+    };
+    let mut parts = Vec::new();
+    parts.extend(ghz(cpu.before_hz).map(|text| format!("{text} before")));
+    parts.extend(ghz(cpu.after_hz).map(|text| format!("{text} after")));
+    parts.extend(cpu.governor.as_ref().map(|name| format!("governor {name}")));
+    (!parts.is_empty()).then(|| format!("CPU {}: {}", cpu.cpu, parts.join(", ")))
+}
+
+/// What others did.
+pub fn others(others: &OthersIo) -> String {
+    if others.ios_count == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "≥ {} I/Os, {}",
+        show::count(others.ios_count),
+        crate::units::Bytes(others.bytes_count)
+    )
+}
+
+/// The figures of a step that a table has room for: the hottest of its devices, the most worn, and all I/O of others.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// Before the first I/O.
+    pub before_celsius: Option<f64>,
+    /// After the last.
+    pub after_celsius: Option<f64>,
+    /// Share of the rated life used.
+    pub used_pct: Option<u8>,
+    /// I/Os of others, over all devices; absent where it is unknown of one.
+    pub others_ios_count: Option<u64>,
+}
+
+impl Summary {
+    /// Of a step.
+    pub fn of(step: &Step) -> Self {
+        step.conditions
+            .as_ref()
+            .map(Self::of_all)
+            .unwrap_or_default()
+    }
+
+    fn of_all(conditions: &Conditions) -> Self {
+        let hottest = |of: fn(&DeviceConditions) -> Option<&Health>| {
+            let all = conditions.devices.iter().filter_map(of);
+            all.filter_map(|health| health.temperature_celsius)
+                .reduce(f64::max)
+        };
+        let devices = conditions.devices.iter();
+        let last = devices
+            .clone()
+            .filter_map(|one| one.after.as_ref().or(one.before.as_ref()));
+        let others: Option<Vec<u64>> = devices
+            .map(|device| device.others.as_ref().map(|others| others.ios_count))
+            .collect();
+        Self {
+            before_celsius: hottest(|device| device.before.as_ref()),
+            after_celsius: hottest(|device| device.after.as_ref()),
+            used_pct: last.filter_map(|health| health.used_pct).max(),
+            others_ios_count: others
+                .filter(|all| !all.is_empty())
+                .map(|all| all.iter().sum()),
+        }
+    }
+}

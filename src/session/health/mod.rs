@@ -1,0 +1,171 @@
+//! What a step runs under: health of devices, frequency of CPUs, I/O of others. Everything is read before the first
+//! I/O and after the last; while a step runs, nothing is.
+
+mod others;
+mod own;
+mod warn;
+
+pub(super) use own::OwnIo;
+
+use super::machine::Machine;
+use super::open::Opened;
+use crate::backend::{DeviceFacts, DeviceKind};
+use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, Step};
+use crate::sysfs::Sysfs;
+use crate::sysfs::absent::Fact;
+use crate::sysfs::cpufreq::CpuFiles;
+use others::Counted;
+
+/// A CPU at one moment.
+#[derive(Debug)]
+struct CpuLook {
+    hz: Fact<u64>,
+    core_throttles_count: Fact<u64>,
+    package_throttles_count: Fact<u64>,
+}
+
+impl CpuLook {
+    fn at(files: &CpuFiles) -> Self {
+        Self {
+            hz: files.hz(),
+            core_throttles_count: files.core_throttles_count(),
+            package_throttles_count: files.package_throttles_count(),
+        }
+    }
+}
+
+/// The looks at one step.
+#[derive(Debug)]
+pub(super) struct HealthWatch {
+    /// Where each device stands among all that are open.
+    places: Vec<usize>,
+    before: Vec<Result<Health, String>>,
+    counted: Vec<Result<Counted, String>>,
+    cpus: Vec<(u32, CpuFiles, CpuLook, Option<CpuLook>)>,
+}
+
+impl HealthWatch {
+    /// Looks before the first I/O, at those of the open devices that are at `chosen` (at all of them without). The
+    /// device is asked first: the answer itself is I/O.
+    pub(super) fn begin(
+        sysfs: &Sysfs,
+        opened: &Opened,
+        (facts, chosen): (&[DeviceFacts], Option<&[usize]>),
+        cpus: &[u32],
+    ) -> Self {
+        let places = chosen.map_or_else(|| (0..facts.len()).collect(), <[usize]>::to_vec);
+        let before = places.iter().map(|&place| opened.health(place)).collect();
+        let needs_machine = facts.iter().any(|one| others::why_not(one).is_none());
+        let machine = needs_machine.then(|| Machine::read(sysfs));
+        let counted = facts.iter().map(|one| match &machine {
+            Some(Ok(machine)) => Counted::begin(machine, one),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(others::why_not(one).unwrap_or_default()),
+        });
+        let counted = counted.collect();
+        let mut numbers = cpus.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let look = |cpu: u32| {
+            let files = CpuFiles::of(sysfs, cpu);
+            let now = CpuLook::at(&files);
+            (cpu, files, now, None)
+        };
+        Self {
+            places,
+            before,
+            counted,
+            cpus: numbers.into_iter().map(look).collect(),
+        }
+    }
+
+    /// Looks at once after the last I/O at what changes soonest.
+    pub(super) fn ended(&mut self) {
+        for (_, files, _, after) in &mut self.cpus {
+            *after = Some(CpuLook::at(files));
+        }
+        for counted in self.counted.iter_mut().flatten() {
+            counted.end();
+        }
+    }
+
+    /// Asks the devices again, and adds all of it to the step with the doubts that it raises.
+    pub(super) fn finish(self, opened: &Opened, step: &mut Step, own: &[OwnIo]) {
+        // What does not answer I/Os would let the question wait as well.
+        let lost = match &step.error {
+            Some(error) if matches!(error.kind.as_str(), "gone" | "stuck") => {
+                Some(error.kind.as_str())
+            }
+            _ if step.abandoned_count > 0 => Some("stuck"),
+            _ => None,
+        };
+        let devices = (0..).zip(self.before).zip(&self.counted);
+        let devices = devices.map(|((device_index, before), counted)| {
+            let index = device_index as usize;
+            let after = match lost {
+                Some(what) => Err(format!("the device is {what}: it was not asked again")),
+                None => opened.health(self.places[index]),
+            };
+            let others = match counted {
+                Ok(counted) => counted.others(&others::shared(&self.counted, index, own)),
+                Err(why) => Err(why.clone()),
+            };
+            let (before, why_not_before) = parts(before);
+            let (after, why_not_after) = parts(after);
+            let (others, why_not_others) = parts(others);
+            DeviceConditions {
+                device_index,
+                before,
+                why_not_before,
+                after,
+                why_not_after,
+                others,
+                why_not_others,
+            }
+        });
+        let conditions = Conditions {
+            devices: devices.collect(),
+            cpus: self.cpus.into_iter().map(cpu).collect(),
+        };
+        step.warnings.extend(warn::warnings(step, &conditions));
+        step.conditions = Some(conditions);
+    }
+}
+
+fn parts<T>(fact: Result<T, String>) -> (Option<T>, Option<String>) {
+    match fact {
+        Ok(fact) => (Some(fact), None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+fn cpu((cpu, files, before, after): (u32, CpuFiles, CpuLook, Option<CpuLook>)) -> CpuConditions {
+    let after = after.unwrap_or_else(|| CpuLook::at(&files));
+    let why_no_throttles = reason(&[
+        &before.core_throttles_count,
+        &before.package_throttles_count,
+        &after.core_throttles_count,
+        &after.package_throttles_count,
+    ]);
+    let why_no_frequency = reason(&[&before.hz, &after.hz]);
+    let grown = |before: Fact<u64>, after: Fact<u64>| after.ok()?.checked_sub(before.ok()?);
+    CpuConditions {
+        cpu,
+        governor: files.governor().ok(),
+        why_no_frequency,
+        before_hz: before.hz.ok(),
+        after_hz: after.hz.ok(),
+        core_throttles_count: grown(before.core_throttles_count, after.core_throttles_count),
+        package_throttles_count: grown(
+            before.package_throttles_count,
+            after.package_throttles_count,
+        ),
+        why_no_throttles,
+    }
+}
+
+/// Why the first of them is not known that is not.
+fn reason(facts: &[&Fact<u64>]) -> Option<String> {
+    let missing = facts.iter().find_map(|fact| fact.as_ref().err());
+    missing.map(ToString::to_string)
+}
