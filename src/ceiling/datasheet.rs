@@ -8,7 +8,8 @@ use serde::Deserialize;
 pub struct Drive {
     /// Its name.
     pub name: String,
-    /// Words of the model that it reports; one entry has to be there with all its words.
+    /// Words of the model that it reports; one entry has to be there with all its words. Empty where it is not known
+    /// what it reports.
     #[serde(rename = "match")]
     pub words: Vec<String>,
     /// Capacity, 10^12 bytes; of the whole card.
@@ -67,19 +68,14 @@ pub fn drives() -> &'static [Drive] {
 #[allow(clippy::cast_precision_loss)]
 pub fn drive(model: &str, capacity_bytes: u64) -> Option<&'static Drive> {
     let words = words_of(model);
-    let fitting: Vec<&Drive> = drives()
-        .iter()
-        .filter(|drive| drive.words.iter().any(|entry| has_all(&words, entry)))
-        .collect();
+    // Figures of another size are another drive's.
     let is_size = |drive: &&Drive| {
         let part_tb = drive.capacity_tb / f64::from(drive.controllers);
         let own_tb = capacity_bytes as f64 / 1e12;
         (own_tb - part_tb).abs() <= part_tb / 10.0
     };
-    match fitting.as_slice() {
-        [only] => Some(only),
-        several => several.iter().copied().find(|drive| is_size(drive)),
-    }
+    let is_model = |drive: &&Drive| drive.words.iter().any(|entry| has_all(&words, entry));
+    drives().iter().filter(is_model).find(is_size)
 }
 
 /// The rating of a controller by its PCI IDs.
@@ -168,30 +164,33 @@ mod tests {
     }
 
     #[test]
-    fn models_are_matched_by_their_words_and_by_size_where_several_fit() {
+    fn models_are_matched_by_their_words_and_by_size() {
         for (model, capacity_tb, wanted) in [
             ("INTEL SSDPEDMD016T4", 1.6, Some("Intel P3700 1.6 TB")),
+            ("INTEL SSDPE2MD016T4", 1.6, Some("Intel P3700 1.6 TB")),
             ("INTEL SSDPECME032T4", 1.6, Some("Intel P3608")),
             ("KINGSTON DCP1000", 0.8, Some("Kingston DCP1000")),
-            ("Huawei ES3000 V2", 1.6, Some("Huawei ES3000 V2 1.6 TB")),
-            ("HUAWEI ES3000 V2", 3.2, Some("Huawei ES3000 V2 3.2 TB")),
+            ("MS1PC5ED3ORA3.2T", 3.2, Some("Oracle F320")),
+            ("SAMSUNG MZPLK3T2HCJL-00003", 3.2, Some("Samsung PM1725")),
             (
-                "Virident FlashMAX II",
-                4.8,
-                Some("HGST Virident FlashMAX II 4.8 TB"),
+                "Dell Express Flash NVMe PM1725 3.2TB AIC",
+                3.2,
+                Some("Samsung PM1725"),
             ),
+            ("SAMSUNG MZPLL3T2HMLS-00003", 3.2, Some("Samsung PM1725a")),
             (
-                "Virident FlashMAX III",
-                2.2,
-                Some("HGST Virident FlashMAX III"),
+                "Dell Express Flash PM1725a 3.2TB AIC",
+                3.2,
+                Some("Samsung PM1725a"),
             ),
-            ("Samsung PM1725", 3.2, Some("Samsung PM1725")),
-            ("SAMSUNG PM1725a", 6.4, Some("Samsung PM1725a")),
             ("SAMSUNG MZPLL3T2HAJQ-00005", 3.2, Some("Samsung PM1725b")),
             ("HUSMR7632BHP301", 3.2, Some("HGST SN260 3.2 TB")),
             ("P420m-MTFDGAR1T4MAX", 1.4, Some("Micron P420M")),
-            // Unlike size, or no such drive.
-            ("Huawei ES3000 V2", 2.4, None),
+            // Another drive of the family, or no such drive.
+            ("HUSMR7632BDP301", 3.2, None),
+            ("Dell Express Flash PM1725a 1.6TB AIC", 1.6, None),
+            ("INTEL SSDPECME040T4", 2.0, None),
+            ("Huawei ES3000 V2", 1.6, None),
             ("Samsung SSD 990 PRO 2TB", 2.0, None),
             ("QEMU NVMe Ctrl", 0.1, None),
             ("", 1.6, None),

@@ -11,6 +11,7 @@ use super::load::LoadArgs;
 use super::peak::PeakArgs;
 use super::progress::Mode;
 use super::report::ReportArgs;
+use super::scale::ScaleArgs;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -57,6 +58,10 @@ pub enum Verb {
     /// A closed loop gives the peak; then arrivals come at shares of it, whether or not the device keeps up, and
     /// their wait counts. With --p99, exit code 5 where no rate keeps it.
     Load(Box<LoadArgs>),
+    /// Measure one device, two and so on to all at once, against the hop that they share
+    ///
+    /// Each device is also measured alone: what all keep of that together, who gets how much, and what binds.
+    Scale(Box<ScaleArgs>),
     /// List devices: paths, model, size, link, driver, what uses them, and whether SPDK could drive them
     Devices {
         /// Only this one, with all that is known of it: any of its paths, its PCI address or serial number

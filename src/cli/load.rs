@@ -1,17 +1,17 @@
 //! `lanemark load`: latency against load, and the highest rate whose tail still holds.
 
-use super::args::names;
 use super::exit::Exit;
-use super::one_step::{Asked, OneStepError, Ready};
-use super::output::{self, Output};
-use super::progress::{self, Mode};
+use super::flags::{ResultFlags, SafetyFlags};
+use super::one_step::{Asked, OneStepError, hand_over};
+use super::output::Output;
+use super::progress;
 use super::{JobFlags, run, signals};
 use crate::config::{ConfigError, Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
 use crate::reactor::{Control, StopCause};
-use crate::record::{Direction, Failure, Record, SCHEMA_VERSION, Step};
-use crate::report::{Format, figures};
-use crate::session::{Observer, Opened, Session, SessionError, environment, tool};
+use crate::record::{Direction, Record, Step};
+use crate::report::figures;
+use crate::session::{Observer, Opened, Session, SessionError};
 use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
 use clap::Args;
@@ -40,21 +40,12 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub p99: Option<String>,
 
-    /// What stdout holds
-    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
-    pub format: Format,
-    /// Write the result to this file, not to stdout
-    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
-    pub output: Option<PathBuf>,
-    /// How to show progress on stderr
-    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
-    pub progress: Mode,
-    /// Consent to write to this device, named by its serial number or path. Repeatable
-    #[arg(long, value_name = "ID", help_heading = "Safety")]
-    pub allow_write: Vec<String>,
-    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
-    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
-    pub overwrite: Vec<String>,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub result: ResultFlags,
+    /// What may be done.
+    #[command(flatten)]
+    pub safety: SafetyFlags,
 
     /// The keys of the job.
     #[command(flatten)]
@@ -64,9 +55,9 @@ pub struct LoadArgs {
 /// Runs the verb; the exit code.
 pub fn run(args: &LoadArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.output.as_deref()) {
+    let output = match Output::open(args.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
@@ -74,40 +65,28 @@ pub fn run(args: &LoadArgs) -> Exit {
         .and_then(|()| judged_job(args, &output, &sysfs));
     let judged = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     match loaded(args, &judged, control, &sysfs) {
-        Ok((record, result)) => hand_over(args, &judged.load, &record, &result, output),
-        Err(error) => run::refuse(Some(output), args.format, &sysfs, error.failure()),
+        Ok((record, result)) => handed_over(args, &judged.load, &record, &result, output),
+        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
     }
 }
 
-fn hand_over(
+fn handed_over(
     args: &LoadArgs,
     plan: &LoadPlan,
     record: &Record,
     result: &LoadResult,
     output: Output,
 ) -> Exit {
-    let failures = record
-        .error
-        .iter()
-        .chain(record.steps.iter().flat_map(|step| &step.error));
-    failures.for_each(output::complain);
-    let mut exit = Exit::of_record(record);
-    if plan.p99_at_most_ns.is_some() && result.highest_iops.is_none() && exit == Exit::Ok {
-        exit = Exit::Criterion;
-    }
-    let written = match args.format {
-        Format::Text => output.write(&text(plan, record, result)),
-        format => output.write_record(record, format),
-    };
-    match written {
-        Ok(()) => exit,
-        Err(error) => {
-            output::complain(&error.failure());
-            exit.and(error.exit())
-        }
+    let exit = hand_over(output, args.result.format, record, || {
+        text(plan, record, result)
+    });
+    if plan.p99_at_most_ns.is_some() && result.highest_iops.is_none() {
+        exit.and(Exit::Criterion)
+    } else {
+        exit
     }
 }
 
@@ -123,9 +102,8 @@ fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
         job: args.job.as_deref(),
-        output: args.output.as_deref(),
-        allow_write: &args.allow_write,
-        overwrite: &args.overwrite,
+        result: &args.result,
+        safety: &args.safety,
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }
@@ -216,9 +194,11 @@ impl Loaded for Device<'_> {
         })?;
         self.ran_count += 1;
         let numbers = (self.ran_count, self.steps_count.max(self.ran_count));
-        let json = step_json(&plan.steps[0], &plan.devices);
+        let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
+        let own = plan.steps[0].reseeded(number);
+        let json = step_json(&own, &plan.devices);
         self.session
-            .run_step(self.opened, &plan.steps[0], json, numbers, self.observer)
+            .run_step(self.opened, &own, json, numbers, self.observer)
     }
 }
 
@@ -229,53 +209,26 @@ fn loaded(
     sysfs: &Sysfs,
 ) -> Result<(Record, LoadResult), OneStepError> {
     let (job, load) = (&judged.job, &judged.load);
-    let mut observer = progress::on_stderr(args.progress);
+    let mut observer = progress::on_stderr(args.result.progress);
     let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
-    let Ready {
-        opened,
-        session,
-        plan,
-        doubts,
-    } = &ready;
     let mut device = Device {
-        session,
-        opened,
+        session: &ready.session,
+        opened: &ready.opened,
         judged,
-        seed: plan.seed,
+        seed: ready.plan.seed,
         steps_count: load.loads_pct.len() + 1,
         ran_count: 0,
         observer: observer.as_mut(),
     };
     let mut result = measure(load, &mut device);
-    if let (true, Some(error)) = (result.steps.is_empty(), result.error.take()) {
+    if result.steps.is_empty()
+        && let Some(error) = result.error.take()
+    {
         return Err(error.into());
     }
-    for step in &mut result.steps {
-        step.warnings.extend(doubts.iter().cloned());
-    }
-    let failure = result.error.as_ref().map(|error| Failure {
-        kind: error.kind().to_owned(),
-        text: error.to_string(),
-        next_step: error.next_step(),
-        exit_code: error.exit_code(),
-    });
-    let record = Record {
-        schema_version: SCHEMA_VERSION,
-        command: output::command_line(),
-        status: result.status(),
-        error: failure.filter(|failure| failure.kind != "interrupted"),
-        tool: tool(session.tool_cost_ns),
-        environment: environment(&session.sysfs, &session.clock, &session.allowed),
-        job: json!({ "plan": plan_json(plan), "load": load_json(load, &result) }),
-        seed: plan.seed,
-        suite: None,
-        about: None,
-        left_out: Vec::new(),
-        derived: Vec::new(),
-        steady: None,
-        steps: result.steps.clone(),
-        warnings: [plan.notes.clone(), opened.notes()].concat(),
-    };
+    let job = json!({ "plan": plan_json(&ready.plan), "load": load_json(load, &result) });
+    let steps = result.steps.clone();
+    let record = ready.record(result.status(), result.error.as_ref(), job, steps);
     Ok((record, result))
 }
 

@@ -12,6 +12,7 @@ mod device_details;
 pub mod devices;
 mod diagnostics;
 pub mod exit;
+mod flags;
 mod job_flags;
 pub mod lanes;
 pub mod listing;
@@ -26,6 +27,8 @@ pub mod report;
 mod resume;
 pub mod run;
 mod saved;
+pub mod scale;
+mod scale_text;
 mod schema;
 mod signals;
 mod suites;
@@ -101,11 +104,15 @@ fn verb(what: Verb) -> Exit {
         },
         Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, died),
+            Err(died) => run::died(args.result.format, died),
         },
         Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, died),
+            Err(died) => run::died(args.result.format, died),
+        },
+        Verb::Scale(args) => match standin::run(|| scale::run(&args).code()) {
+            Ok(code) => Exit::of_code(code),
+            Err(died) => run::died(args.result.format, died),
         },
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {

@@ -1,22 +1,24 @@
 //! What the verbs share that make their own steps out of a job of one: reading it, opening its devices, asking
 //! for consent.
 
-use super::output::Output;
+use super::exit::Exit;
+use super::flags::{ResultFlags, SafetyFlags};
+use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
-use crate::config::{ConfigError, Job, Key, Plan, plan};
+use crate::config::{ConfigError, Job, Key, Plan, Step as JobStep, plan};
 use crate::reactor::Control;
-use crate::record::{Failure, Warning};
-use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
+use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
+use crate::report::Format;
+use crate::session::guard::{UnknownSignature, in_use};
 use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, never_written, permits, tool_cost_ns,
+    Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
+    tool, tool_cost_ns,
 };
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use std::path::Path;
 use std::sync::Arc;
-
-use super::exit::Exit;
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +68,10 @@ pub struct Asked<'a> {
     pub verb: &'static str,
     /// The job file.
     pub job: Option<&'a Path>,
-    /// `-o`.
-    pub output: Option<&'a Path>,
+    /// `-o` and its like.
+    pub result: &'a ResultFlags,
     /// Consents.
-    pub allow_write: &'a [String],
-    /// Consents to overwrite signatures.
-    pub overwrite: &'a [String],
+    pub safety: &'a SafetyFlags,
     /// Keys that the verb sets itself.
     pub own_keys: &'a [Key],
 }
@@ -87,6 +87,75 @@ pub struct Ready {
     pub plan: Plan,
     /// Doubts about what is read.
     pub doubts: Vec<Warning>,
+    /// What was filled before, and what a reader has to know of the devices.
+    pub notes: Vec<Warning>,
+}
+
+impl Ready {
+    /// The record of what the verb has run.
+    #[must_use]
+    pub fn record(
+        &self,
+        status: Outcome,
+        error: Option<&SessionError>,
+        job: serde_json::Value,
+        mut steps: Vec<Step>,
+    ) -> Record {
+        for step in &mut steps {
+            step.warnings.extend(self.doubts.iter().cloned());
+        }
+        let failure = error.map(|error| Failure {
+            kind: error.kind().to_owned(),
+            text: error.to_string(),
+            next_step: error.next_step(),
+            exit_code: error.exit_code(),
+        });
+        let session = &self.session;
+        Record {
+            schema_version: SCHEMA_VERSION,
+            command: output::command_line(),
+            status,
+            error: failure.filter(|failure| failure.kind != "interrupted"),
+            tool: tool(session.tool_cost_ns),
+            environment: environment(&session.sysfs, &session.clock, &session.allowed),
+            job,
+            seed: self.plan.seed,
+            suite: None,
+            about: None,
+            left_out: Vec::new(),
+            derived: Vec::new(),
+            steady: None,
+            scale: None,
+            steps,
+            warnings: [self.plan.notes.clone(), self.notes.clone()].concat(),
+        }
+    }
+}
+
+/// Hands over a record, as text made by `text` or in any other form.
+pub fn hand_over(
+    output: Output,
+    format: Format,
+    record: &Record,
+    text: impl FnOnce() -> String,
+) -> Exit {
+    let failures = record
+        .error
+        .iter()
+        .chain(record.steps.iter().flat_map(|step| &step.error));
+    failures.for_each(output::complain);
+    let exit = Exit::of_record(record);
+    let written = match format {
+        Format::Text => output.write(&text()),
+        format => output.write_record(record, format),
+    };
+    match written {
+        Ok(()) => exit,
+        Err(error) => {
+            output::complain(&error.failure());
+            exit.and(error.exit())
+        }
+    }
 }
 
 impl Asked<'_> {
@@ -125,8 +194,34 @@ impl Asked<'_> {
                 key.name()
             )));
         }
+        self.judge_whole(&job)?;
         self.judge_output(&names, output, sysfs)?;
         Ok(job)
+    }
+
+    /// What belongs to jobs of many steps, or is judged in those only, would have no effect here.
+    fn judge_whole(&self, job: &Job) -> Result<(), OneStepError> {
+        let given = [&job.flags, &job.defaults, &job.steps[0]];
+        let any = |has: fn(&JobStep) -> bool| given.iter().any(|step| has(step));
+        let unused = [
+            ("sweep", any(|step| step.sweep.is_some())),
+            ("repeat", any(|step| step.repeat.is_some())),
+            ("precondition", job.precondition.is_some()),
+            ("steady", job.steady.is_some()),
+            ("derive", !job.derive.is_empty()),
+            ("expect", any(|step| step.keys.contains_key(&Key::Expect))),
+            (
+                "steadystate",
+                any(|step| step.keys.contains_key(&Key::Steadystate)),
+            ),
+        ];
+        match unused.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((name, _)) => Err(OneStepError::Usage(format!(
+                "{name} has no effect on {}: leave it out, or use `lanemark run`",
+                self.verb
+            ))),
+        }
     }
 
     fn judge_output(
@@ -143,7 +238,7 @@ impl Asked<'_> {
         if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
             return refuse(name, "it is what is measured");
         }
-        if let Some(path) = self.output {
+        if let Some(path) = &self.result.output {
             let shown = path.display().to_string();
             if self.job.is_some_and(|job| output.is(job)) {
                 return refuse(&shown, "it is the job file");
@@ -178,15 +273,15 @@ impl Asked<'_> {
             &mut setup,
         )?;
         let plan = plan(job, &opened.facts(), run::fresh_seed())?;
-        let mut consent = Consent {
-            allow_write: self.allow_write.to_vec(),
-            overwrite: Vec::new(),
-        };
-        for word in self.overwrite {
-            consent.overwrite.extend(parse_overwrite(word)?);
-        }
+        let consent = self.safety.consent()?;
         let permits = permits(&plan, &opened, &consent, sysfs)?;
-        let doubts = never_written(&plan, &opened, false, &control)?;
+        let mut notes = opened.notes();
+        if self.safety.prepare {
+            notes.extend(prepare(
+                &plan, &opened, &consent, sysfs, &control, observer,
+            )?);
+        }
+        let doubts = never_written(&plan, &opened, self.safety.strict, &control)?;
         if !permits.is_empty() {
             opened = opened.permit_writes(&permits, sysfs)?;
         }
@@ -205,6 +300,7 @@ impl Asked<'_> {
             opened,
             plan,
             doubts: doubts.into_iter().flatten().collect(),
+            notes,
         })
     }
 }

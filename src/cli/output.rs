@@ -335,6 +335,7 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
         left_out: Vec::new(),
         derived: Vec::new(),
         steady: None,
+        scale: None,
         warnings: Vec::new(),
     }
 }

@@ -1,20 +1,18 @@
 //! `lanemark peak`: the peak, the knee, and what limits them.
 
-use super::args::names;
 use super::exit::Exit;
-use super::one_step::{Asked, OneStepError, Ready};
-use super::output::{self, Output};
-use super::progress::{self, Mode};
+use super::flags::{ResultFlags, SafetyFlags};
+use super::one_step::{Asked, OneStepError, Ready, hand_over};
+use super::output::Output;
+use super::progress;
 use super::{JobFlags, run, signals};
 use crate::ceiling::plateau::{self, CurvePoint};
 use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PROBES_MOST_COUNT, PeakPlan, PeakResult, Probed, Setting, search};
 use crate::reactor::{Control, StopCause};
-use crate::record::{Failure, Record, SCHEMA_VERSION, Step};
-use crate::report::{Format, figures, printable};
-use crate::session::{
-    Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, environment, tool,
-};
+use crate::record::{Record, Step};
+use crate::report::{figures, printable};
+use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
 use crate::sysfs::Sysfs;
 use clap::Args;
 use serde_json::json;
@@ -59,21 +57,12 @@ pub struct PeakArgs {
     )]
     pub most_reactors: Option<u32>,
 
-    /// What stdout holds
-    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
-    pub format: Format,
-    /// Write the result to this file, not to stdout
-    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
-    pub output: Option<PathBuf>,
-    /// How to show progress on stderr
-    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
-    pub progress: Mode,
-    /// Consent to write to this device, named by its serial number or path. Repeatable
-    #[arg(long, value_name = "ID", help_heading = "Safety")]
-    pub allow_write: Vec<String>,
-    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
-    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
-    pub overwrite: Vec<String>,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub result: ResultFlags,
+    /// What may be done.
+    #[command(flatten)]
+    pub safety: SafetyFlags,
 
     /// The keys of the job.
     #[command(flatten)]
@@ -84,9 +73,8 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
         job: args.job.as_deref(),
-        output: args.output.as_deref(),
-        allow_write: &args.allow_write,
-        overwrite: &args.overwrite,
+        result: &args.result,
+        safety: &args.safety,
         own_keys: &[
             Key::Iodepth,
             Key::Reactors,
@@ -104,9 +92,9 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
 /// Runs the verb; the exit code.
 pub fn run(args: &PeakArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.output.as_deref()) {
+    let output = match Output::open(args.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
@@ -114,11 +102,13 @@ pub fn run(args: &PeakArgs) -> Exit {
         .and_then(|()| judged(args, &output, &sysfs));
     let job = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok((record, result)) => hand_over(args, &record, &result, output),
-        Err(error) => run::refuse(Some(output), args.format, &sysfs, error.failure()),
+        Ok((record, result)) => hand_over(output, args.result.format, &record, || {
+            text(&record, &result)
+        }),
+        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
     }
 }
 
@@ -151,26 +141,6 @@ fn judged(args: &PeakArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneSte
 
 fn any_step(job: &Job, holds: impl Fn(&crate::config::Step) -> bool) -> bool {
     holds(&job.defaults) || holds(&job.flags) || job.steps.iter().any(holds)
-}
-
-fn hand_over(args: &PeakArgs, record: &Record, result: &PeakResult, output: Output) -> Exit {
-    let failures = record
-        .error
-        .iter()
-        .chain(record.steps.iter().flat_map(|step| &step.error));
-    failures.for_each(output::complain);
-    let exit = Exit::of_record(record);
-    let written = match args.format {
-        Format::Text => output.write(&text(record, result)),
-        format => output.write_record(record, format),
-    };
-    match written {
-        Ok(()) => exit,
-        Err(error) => {
-            output::complain(&error.failure());
-            exit.and(error.exit())
-        }
-    }
 }
 
 /// The devices under search.
@@ -221,18 +191,21 @@ impl Devices<'_> {
                 why: error.to_string(),
             })?;
         self.ran_count += 1;
+        let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
+        let own = plan.steps[0].reseeded(number);
         let probe = Probe {
-            plan: &plan.steps[0],
-            plan_json: step_json(&plan.steps[0], &plan.devices),
+            plan: &own,
+            plan_json: step_json(&own, &plan.devices),
             numbers: (self.ran_count, PROBES_MOST_COUNT),
             burn_ns: None,
+            devices: None,
         };
         let (mut step, paths) = self.session.probe(self.opened, probe, self.observer)?;
         let proofs = Proofs {
             plateau: curve.map(plateau::judge),
             ..Proofs::default()
         };
-        add_verdict(&mut step, &plan.steps[0], &paths, &proofs);
+        add_verdict(&mut step, &own, &paths, &proofs);
         self.observer.step_done(&step);
         Ok(step)
     }
@@ -259,13 +232,13 @@ fn measured(
     control: Arc<Control>,
     sysfs: &Sysfs,
 ) -> Result<(Record, PeakResult), OneStepError> {
-    let mut observer = progress::on_stderr(args.progress);
+    let mut observer = progress::on_stderr(args.result.progress);
     let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
     let Ready {
         opened,
         session,
         plan,
-        doubts,
+        ..
     } = &ready;
     let cpus_count = match plan.steps[0].cpus.len() {
         0 => session.allowed.cpus().len(),
@@ -291,35 +264,14 @@ fn measured(
         observer: observer.as_mut(),
     };
     let mut result = search(&peak_plan, &mut devices);
-    if let (true, Some(error)) = (result.steps.is_empty(), result.error.take()) {
+    if result.steps.is_empty()
+        && let Some(error) = result.error.take()
+    {
         return Err(error.into());
     }
-    for step in &mut result.steps {
-        step.warnings.extend(doubts.iter().cloned());
-    }
-    let failure = result.error.as_ref().map(|error| Failure {
-        kind: error.kind().to_owned(),
-        text: error.to_string(),
-        next_step: error.next_step(),
-        exit_code: error.exit_code(),
-    });
-    let record = Record {
-        schema_version: SCHEMA_VERSION,
-        command: output::command_line(),
-        status: result.status(),
-        error: failure.filter(|failure| failure.kind != "interrupted"),
-        tool: tool(session.tool_cost_ns),
-        environment: environment(&session.sysfs, &session.clock, &session.allowed),
-        job: json!({ "plan": plan_json(plan), "peak": result_json(&result) }),
-        seed: plan.seed,
-        suite: None,
-        about: None,
-        left_out: Vec::new(),
-        derived: Vec::new(),
-        steady: None,
-        steps: result.steps.clone(),
-        warnings: [plan.notes.clone(), opened.notes()].concat(),
-    };
+    let job = json!({ "plan": plan_json(plan), "peak": result_json(&result) });
+    let steps = result.steps.clone();
+    let record = ready.record(result.status(), result.error.as_ref(), job, steps);
     Ok((record, result))
 }
 

@@ -142,10 +142,17 @@ impl StepPlan {
     /// The same step in a later round: another name, and other random numbers.
     #[must_use]
     pub fn in_round(&self, round_index: u32) -> Self {
-        let mut step = self.clone();
+        let mut step = self.reseeded(round_index);
         step.name = format!("{}, round {}", self.name, u64::from(round_index) + 1);
+        step
+    }
+
+    /// The same step with other random numbers: the same places again would be answered by a cache.
+    #[must_use]
+    pub fn reseeded(&self, number: u32) -> Self {
+        let mut step = self.clone();
         for stream in &mut step.streams {
-            stream.seed = stream_seed(stream.seed, round_index, 0);
+            stream.seed = stream_seed(stream.seed, number, 0);
         }
         step
     }

@@ -1,5 +1,6 @@
 //! What is built from runs.
 
+mod burns;
 pub mod calibrate;
 pub mod compare;
 pub mod derive;
@@ -8,6 +9,7 @@ pub mod lanes;
 pub mod load;
 pub mod peak;
 pub mod resume;
+pub mod scale;
 pub mod steady;
 mod steady_watch;
 pub mod suite;

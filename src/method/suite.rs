@@ -110,6 +110,7 @@ impl Suite<'_> {
             left_out: left_out(self.plan),
             derived: Vec::new(),
             steady: None,
+            scale: None,
             warnings: self.plan.notes.clone(),
         }
     }

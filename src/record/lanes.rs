@@ -1,6 +1,7 @@
 //! What `lanemark lanes` tells: paths with their ceilings, and what was measured against them.
 
 use super::{DevicePath, Failure, IopsBand, Outcome, RateBand, Step, Warning};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of `lanemark lanes`.
@@ -89,7 +90,7 @@ pub struct LanePoint {
 }
 
 /// The rate with a burn.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneBurn {
     /// Burnt on the reactor at each I/O.
     pub burn_ns: u64,

@@ -8,6 +8,7 @@ mod environment;
 mod figures;
 mod lanes;
 mod path;
+mod scale;
 mod schema;
 mod step;
 mod suite;
@@ -28,6 +29,7 @@ pub use path::{
     CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
     Unseen,
 };
+pub use scale::{DEVICES_KEY, Scale, ScaleDepth, ScaleDrive, ScaleNodes, ScaleRow, SharedHop};
 pub use schema::schema;
 pub use step::{
     BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
@@ -121,6 +123,9 @@ pub struct Record {
     /// Whether rounds of the steps came to a steady state; absent without rounds.
     #[serde(default)]
     pub steady: Option<Steady>,
+    /// Devices from one to all at once; absent for everything but `scale`.
+    #[serde(default)]
+    pub scale: Option<Scale>,
     /// Doubts about the run as a whole.
     pub warnings: Vec<Warning>,
 }

@@ -22,6 +22,9 @@ pub struct DevicePath {
     pub changes: Vec<LinkChange>,
     /// Error counters that could be read: their growth over the window, zero included.
     pub counters: Vec<CounterDelta>,
+    /// Error counters that could not be read over the window, each with the reason: what they would tell is not known.
+    #[serde(default)]
+    pub counters_unseen: Vec<Unseen>,
     /// How often speed, width and counters were read, start and end included; 0 where none could be.
     pub samples_count: u64,
 }
@@ -63,6 +66,8 @@ pub enum LinkKind {
     Sas,
     /// Serial ATA.
     Sata,
+    /// The hop of a simulated device: it carries what the device's name says.
+    Simulated,
 }
 
 /// Speed and width of a link.

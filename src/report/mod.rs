@@ -8,6 +8,7 @@ pub mod figures;
 pub mod html;
 mod json;
 mod printable;
+mod scale_csv;
 mod series;
 mod steps;
 mod text;
@@ -105,7 +106,10 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
     match format {
         Format::Text => text::render(record, style),
         Format::Json => json::render(record),
-        Format::Csv => csv::render(record),
+        Format::Csv => match &record.scale {
+            Some(scale) => scale_csv::render(scale),
+            None => csv::render(record),
+        },
         Format::Html => html::render(std::slice::from_ref(record), &[]),
     }
 }

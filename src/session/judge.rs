@@ -97,7 +97,12 @@ fn evidence_of<'a>(
     }
 }
 
-/// What the step did; `None` where it moved nothing.
+/// What the step did, as ceilings take it; `None` where it moved nothing.
+#[must_use]
+pub fn workload_of(step: &Step, plan: &StepPlan) -> Option<Workload> {
+    workload(step, plan, &Proofs::default())
+}
+
 #[allow(clippy::cast_precision_loss)] // Bytes of a step are far below 2^53.
 fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
     let bytes = |direction: &Option<Direction>| direction.as_ref().map_or(0, |d| d.bytes_count);

@@ -10,7 +10,7 @@ use super::open_sg;
 use super::open_uring_cmd;
 use super::scratch::{Scratch, Setup};
 use crate::backend::sg::SgDevice;
-use crate::backend::sim::{SimDevice, SimSpec};
+use crate::backend::sim::{Hops, SimDevice, SimSpec};
 use crate::backend::spdk::SpdkDevice;
 use crate::backend::uring::{UringDevice, UringOptions};
 use crate::backend::uring_cmd::UringCmdDevice;
@@ -301,13 +301,14 @@ fn null_capacity(name: &str, rest: &str) -> Result<Bytes, SessionError> {
 
 fn open_sim(names: &[&str], sysfs: &Sysfs) -> Result<Opened, SessionError> {
     let clock = VirtualClock::new();
-    let mut devices = Vec::new();
+    let (mut devices, mut hops) = (Vec::new(), Hops::default());
     for name in names {
         let spec = SimSpec::parse(match Named::of(name, sysfs) {
             Named::Sim(rest) => rest,
             _ => "",
         })?;
-        devices.push(SimDevice::new(name, &spec, clock.clone()));
+        let hop = hops.of(&spec)?;
+        devices.push(SimDevice::behind(name, &spec, clock.clone(), hop));
     }
     Ok(Opened::Sim { devices, clock })
 }

@@ -2,11 +2,10 @@
 
 use super::SessionError;
 use super::describe::describe;
-use super::guard::{Guard, Permit};
-use super::hold::hold;
+use super::guard::Permit;
 use super::machine::Seen;
 use super::open::Opened;
-use crate::backend::Device;
+use super::reopen::reopen;
 use crate::backend::sg::SgDevice;
 use crate::config::BackendChoice;
 use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
@@ -55,16 +54,8 @@ pub(super) fn permit_writes(
     sysfs: &Sysfs,
 ) -> Result<(), SessionError> {
     let seen = Seen::new(sysfs);
-    for device in devices {
-        let name = device.facts().path.clone();
-        let Some(permit) = permits.get(&name) else {
-            continue;
-        };
-        // Held first: what begins to use it after the second look is kept out.
-        let held = hold(permit, sysfs)?;
-        Guard::new(sysfs).again(permit)?;
-        let writable = SgDevice::open_at(sysfs, permit.path())?.with_writes(held)?;
-        *device = writable.with_facts(|facts| describe(facts, &name, &seen));
-    }
-    Ok(())
+    reopen(devices, permits, sysfs, |name, path, held| {
+        let writable = SgDevice::open_at(sysfs, path)?.with_writes(held)?;
+        Ok(writable.with_facts(|facts| describe(facts, name, &seen)))
+    })
 }

@@ -3,11 +3,10 @@
 
 use super::SessionError;
 use super::describe::describe;
-use super::guard::{Guard, Permit};
-use super::hold::hold;
+use super::guard::Permit;
 use super::machine::Seen;
 use super::open::Opened;
-use crate::backend::Device;
+use super::reopen::reopen;
 use crate::backend::uring_cmd::{UringCmdDevice, UringCmdOptions};
 use crate::config::BackendChoice;
 use crate::sysfs::Sysfs;
@@ -41,23 +40,14 @@ pub(super) fn permit_writes(
     permits: &HashMap<String, Permit>,
     sysfs: &Sysfs,
 ) -> Result<(), SessionError> {
+    let options = UringCmdOptions {
+        writes: true,
+        ..UringCmdOptions::default()
+    };
     let seen = Seen::new(sysfs);
-    for device in devices {
-        let name = device.facts().path.clone();
-        let Some(permit) = permits.get(&name) else {
-            continue;
-        };
-        // Held first: what begins to use it after the second look is kept out.
-        let held = hold(permit, sysfs)?;
-        Guard::new(sysfs).again(permit)?;
-        let options = UringCmdOptions {
-            writes: true,
-            ..UringCmdOptions::default()
-        };
-        let writable = UringCmdDevice::open_at(sysfs, permit.path(), options)?;
-        *device = writable
-            .with_facts(|facts| describe(facts, &name, &seen))
-            .holding(held);
-    }
-    Ok(())
+    reopen(devices, permits, sysfs, |name, path, held| {
+        let writable = UringCmdDevice::open_at(sysfs, path, options)?;
+        let writable = writable.with_facts(|facts| describe(facts, name, &seen));
+        Ok(writable.holding(held))
+    })
 }

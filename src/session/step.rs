@@ -20,6 +20,7 @@ use crate::record::{BackendUse, Step};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What all steps of a session share.
@@ -48,6 +49,9 @@ pub struct Probe<'a> {
     pub numbers: (usize, usize),
     /// Burnt on the reactor at each completion, to see whether the rate falls.
     pub burn_ns: Option<u64>,
+    /// Which of the opened devices the plan's devices are, in its order; absent: all of them. The others are left
+    /// alone, and the record knows nothing of them.
+    pub devices: Option<&'a [usize]>,
 }
 
 impl Session {
@@ -68,6 +72,7 @@ impl Session {
             plan_json,
             numbers,
             burn_ns: None,
+            devices: None,
         };
         let (mut step, paths) = self.probe(opened, probe, observer)?;
         add_verdict(&mut step, plan, &paths, &Proofs::default());
@@ -86,20 +91,23 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<(Step, Vec<SeenPath>), SessionError> {
         let plan = probe.plan;
+        let of_all = on_all(plan, probe.devices);
         self.control.next_step();
         stamp_fits(opened, plan)?;
         if let Opened::Spdk { devices, .. } = opened {
-            spdk_step::fits(devices, plan, &self.sysfs)?;
+            spdk_step::fits(devices, &of_all, &self.sysfs)?;
         }
         let cpus = match opened {
             Opened::Sim { .. } => Vec::new(),
             _ => place(plan, &self.allowed, &self.sysfs)?,
         };
-        let facts = opened.facts();
-        let setups = setups(plan, &facts, &cpus);
-        let mut links = PathWatch::new(self.paths(&facts));
+        let all_facts = opened.facts();
+        let setups = setups(&of_all, &all_facts, &cpus);
+        let facts = chosen(all_facts, probe.devices);
+        let mut links = PathWatch::new(&self.sysfs, self.paths(&facts));
         let is_real = !matches!(opened, Opened::Sim { .. });
-        let mut health = is_real.then(|| HealthWatch::begin(&self.sysfs, opened, &facts, &cpus));
+        let mut health = is_real
+            .then(|| HealthWatch::begin(&self.sysfs, opened, (&facts, probe.devices), &cpus));
         let mut watch = Watch::new(plan, probe.numbers, &self.control, observer);
         let end = self.run(opened, &setups, probe.burn_ns, &mut |collector| {
             watch.look(collector);
@@ -114,7 +122,7 @@ impl Session {
                 plan,
                 plan_json: probe.plan_json,
                 devices: facts,
-                backend: backend_use(opened, plan),
+                backend: backend_use(opened, &of_all),
                 tool_cost_ns: self.tool_cost_ns.filter(|_| is_real && !opened.is_null()),
                 clock_drift_ppm: if is_real {
                     self.clock.drift_check().ppm
@@ -179,6 +187,27 @@ impl Session {
                 run_team(&devices, setups, clock, control, watch)
             }
         }
+    }
+}
+
+/// The plan with the places that its devices have among all that are open.
+fn on_all<'a>(plan: &'a StepPlan, devices: Option<&[usize]>) -> Cow<'a, StepPlan> {
+    let Some(devices) = devices else {
+        return Cow::Borrowed(plan);
+    };
+    let mut plan = plan.clone();
+    for stream in &mut plan.streams {
+        let place = devices[stream.device_index as usize];
+        stream.device_index = u32::try_from(place).unwrap_or(u32::MAX);
+    }
+    Cow::Owned(plan)
+}
+
+/// The facts of these devices, in this order.
+fn chosen(all: Vec<DeviceFacts>, devices: Option<&[usize]>) -> Vec<DeviceFacts> {
+    match devices {
+        None => all,
+        Some(devices) => devices.iter().map(|place| all[*place].clone()).collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{clock_ns, last_errno};
 use crate::errno::Errno;
-use crate::sysfs::{Sysfs, SysfsError, read_text};
+use crate::sysfs::{Sysfs, SysfsError, names_in, read_text};
 
 /// The kernel's own limit is far below (`CONFIG_NR_CPUS` is at most 8192 on x86-64).
 const MAX_CPUS_COUNT: usize = 1 << 18;
@@ -159,6 +159,20 @@ pub fn sibling_groups(sysfs: &Sysfs, cpus: &[u32]) -> Vec<Vec<u32>> {
 pub fn numa_node_cpus(sysfs: &Sysfs, node: u32) -> Option<Vec<u32>> {
     let path = sysfs.sys(format!("devices/system/node/node{node}/cpulist"));
     parse_list(&read_text(&path).ok()?)
+}
+
+/// The NUMA nodes that have CPUs, ascending, each with its CPUs; none where the kernel shows no nodes.
+#[must_use]
+pub fn numa_nodes(sysfs: &Sysfs) -> Vec<(u32, Vec<u32>)> {
+    let names = names_in(&sysfs.sys("devices/system/node")).unwrap_or_default();
+    let mut nodes: Vec<(u32, Vec<u32>)> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("node")?.parse().ok())
+        .filter_map(|node| Some((node, numa_node_cpus(sysfs, node)?)))
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .collect();
+    nodes.sort_unstable();
+    nodes
 }
 
 /// Chooses up to `count` of the allowed CPUs, best first: one per core before any SMT sibling is

@@ -24,7 +24,11 @@ pub struct AtaLink {
     pub slowed_count: Fact<u64>,
     /// Errors in the drive's ring of recent ones (`ering`; the ring holds 32).
     pub recent_errors_count: Fact<u64>,
+    /// Folder of the drive as a SCSI device.
+    pub scsi_dir: PathBuf,
     dir: PathBuf,
+    /// Its IDENTIFY data.
+    identify: PathBuf,
 }
 
 impl AtaLink {
@@ -67,12 +71,22 @@ impl AtaLink {
             limit: rate(&dir.join("sata_spd_limit")),
             port_max: port_max(&dir, &sysfs.sys("class/scsi_host").join(host)),
             drive_max: drive_max(&device.join("id")),
+            identify: device.join("id"),
             slowed_count: read_u64(&device.join("spdn_cnt")).map_err(Into::into),
             recent_errors_count: recent_errors(&device.join("ering")),
+            scsi_dir: device_dir.to_owned(),
             port,
             link,
             dir,
         })
+    }
+
+    /// The words of the drive's IDENTIFY data.
+    ///
+    /// # Errors
+    /// [`Absent`].
+    pub fn identify_words(&self) -> Fact<Vec<u16>> {
+        words(&self.identify)
     }
 
     /// Speed now, read again.
@@ -114,15 +128,23 @@ const fn generation(code: Option<u32>) -> Option<SasRate> {
     }
 }
 
-/// Word 76 of IDENTIFY DEVICE (ACS-4, 7.13.6.31): bits 1 to 3 are the speeds that the drive supports. The
-/// kernel writes the words in hex, eight a line. 0 and FFFFh: not a SATA drive.
-fn drive_max(path: &Path) -> Fact<SasRate> {
+/// The words as the kernel writes them: in hex, eight a line.
+fn words(path: &Path) -> Fact<Vec<u16>> {
     let text = read_text(path)?;
-    let word = text.split_whitespace().nth(76);
-    let bits = word.filter(|word| word.len() == 4);
-    let Some(bits) = bits.and_then(|word| u16::from_str_radix(word, 16).ok()) else {
-        return Err(SysfsError::garbled(path, &text, "256 words of IDENTIFY data").into());
+    let word = |word: &str| {
+        u16::from_str_radix(word, 16)
+            .ok()
+            .filter(|_| word.len() == 4)
     };
+    let all: Option<Vec<u16>> = text.split_whitespace().map(word).collect();
+    all.filter(|words| words.len() == 256)
+        .ok_or_else(|| SysfsError::garbled(path, &text, "256 words of IDENTIFY data").into())
+}
+
+/// Word 76 of IDENTIFY DEVICE (ACS-4, 7.13.6.31): bits 1 to 3 are the speeds that the drive supports. 0 and FFFFh:
+/// not a SATA drive.
+fn drive_max(path: &Path) -> Fact<SasRate> {
+    let bits = words(path)?[76];
     let highest = if bits == 0xffff {
         None
     } else {

@@ -8,7 +8,8 @@ use crate::skipped::skipped;
 use crate::support::lab;
 use lanemark::record::{Outcome, Record, Step};
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -93,8 +94,11 @@ pub fn boot(topology: &str, words: &[&str], more: &[&str]) -> Result<Guest, NoGu
         .output()
         .unwrap();
     let guest = Guest::in_folder(folder.path());
-    // The time of each part, for whoever looks where the time goes.
-    eprint!("{topology}:\n{}", String::from_utf8_lossy(&ran.stdout));
+    // The time of each part, for whoever looks where it goes.
+    told(&format!(
+        "{topology}: {}",
+        String::from_utf8_lossy(&ran.stdout).replace('\n', "; ")
+    ));
     if ran.status.success() && guest.found("setup.failed").is_none() {
         return Ok(guest);
     }
@@ -102,6 +106,11 @@ pub fn boot(topology: &str, words: &[&str], more: &[&str]) -> Result<Guest, NoGu
     Err(NoGuest::Failed(last_words(
         topology, &ran, &guest, &console,
     )))
+}
+
+/// Says something past libtest, which keeps what passing tests print to itself.
+pub fn told(line: &str) {
+    let _ = std::io::stderr().write_all(format!("\n{line}\n").as_bytes());
 }
 
 /// What a boot that failed has said: the script, what it noted, and the kernel.

@@ -1,7 +1,7 @@
 //! The smaller topologies of `scripts/lab`, a boot each. What runs there is `topologies.sh`. The boot of
 //! `guest_claims` goes along with them: an emulator keeps little more than one CPU busy.
 
-use crate::emulated::{Boot, Guest, NoGuest, boot, came};
+use crate::emulated::{Boot, Guest, NoGuest, boot, came, told};
 use crate::guest_claims;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -168,7 +168,9 @@ fn many_disks_are_listed_and_run_in_bounded_time() {
     let step = guest.step("sixteen");
     assert_eq!(step.depth.in_flight_mean.round(), 32.0);
     let ran_ms = guest.number("sixteen.ms");
-    eprintln!("64 disks listed in {listed_ms} ms, 1 s on 16 of them took {ran_ms} ms");
+    told(&format!(
+        "64 disks listed in {listed_ms} ms, 1 s on 16 of them took {ran_ms} ms"
+    ));
     // Emulated: each of the sixteen is opened and looked at, one after the other.
     assert!(ran_ms < 60_000, "{ran_ms} ms for a run of 1 s");
 }

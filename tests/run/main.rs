@@ -13,6 +13,7 @@ mod peak;
 mod probe;
 mod quick;
 mod rounds;
+mod scale;
 mod signals;
 mod sim;
 #[path = "../shared/skipped.rs"]

@@ -70,6 +70,66 @@ fn facts_are_right_to_the_byte_and_stdout_is_json_alone() {
     }
 }
 
+/// The same for people: size, who it is, its format, queues and versions.
+#[test]
+fn the_table_tells_what_the_record_does() {
+    let Some(target) = target() else { return };
+    target.null("n0", 1 << 33);
+    target.subsystem(NQN, &[(5, "n0")]);
+    let device = target.vfio_user(NQN);
+    let words = ["run", "--device", &device, "--runtime", "300ms"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lanemark"));
+    let state = env!("CARGO_TARGET_TMPDIR");
+    let done = command.args(words).env("XDG_STATE_HOME", state).output();
+    let done = done.unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(0), "{text}");
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    for word in [
+        "lanemark test",
+        "LANEMARK01",
+        "35,184,372,088,832 B = 35,184 GB (32,768 GiB)",
+        "SPDK 2",
+        "DPDK 2",
+        "I/O queues granted, ",
+        "entries each",
+        "format: 4096-byte blocks, no metadata",
+    ] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
+}
+
+/// At depth 1 the bell rings at the poll's end (scripts/bench/doorbell: it costs nothing there); a batch of one at a
+/// larger depth rings it with each command. Either way the record says so, and all is sent.
+#[test]
+fn how_the_doorbell_rings_is_told() {
+    let Some(target) = target() else { return };
+    target.null("n0", 1 << 20);
+    target.subsystem(NQN, &[(1, "n0")]);
+    let device = target.vfio_user(NQN);
+    for (depth, submit, words) in [
+        ("1", None, "doorbell once per poll"),
+        ("1", Some("submit=1"), "doorbell once per poll"),
+        ("8", None, "doorbell once per poll"),
+        ("8", Some("submit=1"), "doorbell per command"),
+    ] {
+        let mut arguments = vec!["--iodepth", depth, "--number_ios", "2000"];
+        arguments.extend(submit.map(|_| "--batch"));
+        arguments.extend(submit);
+        let step = step(&device, &arguments);
+        let features = step["backend"]["features"].to_string();
+        assert!(
+            features.contains(words),
+            "depth {depth}, {submit:?}: {features}"
+        );
+        assert_eq!(step["read"]["ios_count"], 2000);
+    }
+    let over_tcp = step(&target.tcp(NQN), &["--runtime", "200ms"]);
+    let features = over_tcp["backend"]["features"].to_string();
+    assert!(!features.contains("doorbell"), "{features}");
+}
+
 #[test]
 fn of_several_namespaces_one_is_asked_for() {
     let Some(target) = target() else { return };

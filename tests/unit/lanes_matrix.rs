@@ -143,6 +143,7 @@ impl Bench {
             plan_json: serde_json::Value::Null,
             numbers: (1, 1),
             burn_ns: Some(burn_ns + self.host_ns),
+            devices: None,
         };
         let found = self.session.probe(&self.opened, probe, &mut Silent);
         found.unwrap().0
@@ -254,7 +255,10 @@ fn errors(path: &mut SeenPath) {
 
 /// A drive that promises 1,550 MB/s.
 fn es3000(path: &mut SeenPath) {
-    path.drive = datasheet::drive("Huawei ES3000 V2", 1_600_000_000_000);
+    let all = datasheet::drives().iter();
+    path.drive = all
+        .filter(|drive| drive.name == "Huawei ES3000 V2 1.6 TB")
+        .last();
 }
 
 /// An HBA rated for 290,000 IOPS.

@@ -42,6 +42,8 @@ pub(super) struct Disk {
     /// Key and code with which TEST UNIT READY fails.
     pub(super) not_ready: Option<(u8, u8)>,
     pub(super) faults: HashMap<u64, Fault>,
+    /// Answers to ATA commands by their code; a SAS disk has none.
+    pub(super) ata: HashMap<u8, Vec<u8>>,
     /// A command ends only in so many looks after it was sent.
     pub(super) looks: u32,
     /// The last one sent ends first.
@@ -80,6 +82,7 @@ impl FakeNode {
             attentions: Vec::new(),
             not_ready: None,
             faults: HashMap::new(),
+            ata: HashMap::new(),
             looks: 0,
             last_first: false,
             refuse: None,
@@ -326,6 +329,7 @@ impl Disk {
             opcode::LOG_SENSE => self.log(cdb[2] & 0x3f).ok_or(unknown),
             opcode::UNMAP => self.unmap(data),
             opcode::WRITE_SAME_16 => self.write_same(cdb, data),
+            opcode::ATA_PASS_THROUGH_16 => self.ata.get(&cdb[14]).cloned().ok_or(unknown),
             opcode::READ_10 | opcode::READ_16 | opcode::WRITE_10 | opcode::WRITE_16 => {
                 self.transfer(cdb, data)
             }

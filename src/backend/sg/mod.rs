@@ -8,6 +8,7 @@ mod ask;
 #[cfg(test)]
 mod fake;
 mod health;
+mod link;
 mod open;
 mod outcome;
 mod queue;
@@ -18,6 +19,7 @@ mod tests;
 mod zeroes_tests;
 
 pub(super) use health::of_node as health_of_node;
+pub use link::{NoCounters, ata_link_errors};
 pub use queue::SgQueue;
 
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};

@@ -3,12 +3,15 @@
 //!
 //! The model: an I/O that arrives waits for one of `parallelism` servers, for the IOPS cap and for the
 //! bandwidth cap; then it is served for a time drawn from the latency model, and for its seek. Caps and
-//! service may depend on the position. Faults are drawn per I/O.
+//! service may depend on the position. Faults are drawn per I/O. Devices that name the same hop pass it one after
+//! the other before any of that.
 
+mod hop;
 mod model;
 mod spec;
 
-pub use spec::{LatencyModel, SimError, SimSpec, SlowPart};
+pub use hop::{Hop, Hops};
+pub use spec::{LatencyModel, SimError, SimHop, SimSpec, SlowPart};
 
 use super::{BackendError, Batch, Closed, Device, DeviceFacts, DeviceKind, Full, Gone, Queue};
 use super::{QueueSpec, Sink, Wait};
@@ -40,6 +43,12 @@ impl SimDevice {
     /// A device as `spec` says, living in `clock`'s time.
     #[must_use]
     pub fn new(path: &str, spec: &SimSpec, clock: VirtualClock) -> Self {
+        Self::behind(path, spec, clock, None)
+    }
+
+    /// The same behind a hop, which other devices may share.
+    #[must_use]
+    pub fn behind(path: &str, spec: &SimSpec, clock: VirtualClock, hop: Option<Rc<Hop>>) -> Self {
         let facts = DeviceFacts {
             path: path.to_owned(),
             kind: DeviceKind::Sim,
@@ -65,7 +74,7 @@ impl SimDevice {
         Self {
             facts,
             clock,
-            model: Rc::new(RefCell::new(Model::new(spec))),
+            model: Rc::new(RefCell::new(Model::new(spec, hop))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The arithmetic of the simulated device.
 
+use super::hop::Hop;
 use super::spec::{LatencyModel, SimSpec};
 use crate::clock::Tick;
 use crate::errno::Errno;
@@ -8,11 +9,14 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 /// State of the device, shared by its queues.
 #[derive(Debug)]
 pub(super) struct Model {
     spec: SimSpec,
+    /// What it shares with others.
+    hop: Option<Rc<Hop>>,
     /// When each server is free again.
     servers: BinaryHeap<Reverse<u64>>,
     /// Earliest next start under the IOPS cap, in picoseconds so that odd caps do not drift.
@@ -28,10 +32,11 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(spec: &SimSpec) -> Self {
+    pub(super) fn new(spec: &SimSpec, hop: Option<Rc<Hop>>) -> Self {
         let mut servers = BinaryHeap::with_capacity(spec.parallelism as usize + 1);
         servers.extend((0..spec.parallelism).map(|_| Reverse(0)));
         Self {
+            hop,
             servers,
             cap_free_ps: 0,
             band_free_ps: 0,
@@ -53,6 +58,9 @@ impl Model {
         {
             return None;
         }
+        // A trim is a command without data.
+        let carried_bytes = if io.op == Op::Trim { 0 } else { bytes };
+        let now = (self.hop.as_ref()).map_or(now, |hop| hop.pass(now, carried_bytes));
         let Reverse(free_ns) = self.servers.pop().unwrap_or(Reverse(0));
         let mut start_ns = now.0.max(free_ns);
         start_ns = start_ns.max(self.pass_cap(start_ns));

@@ -49,6 +49,8 @@ pub struct SimSpec {
     pub gone_after: Option<u64>,
     /// At this time, for so long, nothing starts: `(at_ns, length_ns)`.
     pub stall: Option<(u64, u64)>,
+    /// The hop in front of it, which other devices may share.
+    pub hop: Option<SimHop>,
     /// Seed of everything random in it.
     pub seed: u64,
 }
@@ -62,6 +64,15 @@ pub struct SlowPart {
     pub to_pct: f64,
     /// How many times longer.
     pub factor: u32,
+}
+
+/// A hop in front of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimHop {
+    /// Devices that name the same hop share it.
+    pub name: String,
+    /// Bytes a second that it carries, reads and writes together.
+    pub bytes_per_s: u64,
 }
 
 /// Why a text describes no simulated device.
@@ -78,7 +89,7 @@ pub struct SimError {
 const MOST_SERVERS_COUNT: u32 = 1 << 20;
 
 const KEYS: &str = "latency, write_latency, parallelism, cap_iops, cap_bytes_per_s, seek, slow, capacity, block, \
-                    errors, stuck_after, gone_after, stall, seed";
+                    errors, stuck_after, gone_after, stall, hop, seed";
 
 impl Default for SimSpec {
     fn default() -> Self {
@@ -96,6 +107,7 @@ impl Default for SimSpec {
             stuck_after: None,
             gone_after: None,
             stall: None,
+            hop: None,
             seed: 1,
         }
     }
@@ -132,6 +144,7 @@ impl SimSpec {
             "stuck_after" => self.stuck_after = Some(whole(value)?),
             "gone_after" => self.gone_after = Some(whole(value)?),
             "stall" => self.stall = Some(stall(value)?),
+            "hop" => self.hop = Some(hop(value)?),
             "seed" => self.seed = whole(value)?,
             _ => return Err(error(key, format!("no such key; keys are {KEYS}"))),
         }
@@ -239,6 +252,22 @@ fn slow_part(text: &str) -> Result<SlowPart, SimError> {
     Ok(part)
 }
 
+/// `hba:1200M`: its name, and bytes a second.
+fn hop(text: &str) -> Result<SimHop, SimError> {
+    let is_name = |name: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !name.is_empty() && name.chars().all(is_plain)
+    };
+    let (name, rate) = text
+        .split_once(':')
+        .filter(|(name, _)| is_name(name))
+        .ok_or_else(|| error(text, "write name:bytes a second: hba:1200M"))?;
+    Ok(SimHop {
+        name: name.to_owned(),
+        bytes_per_s: bytes(rate)?,
+    })
+}
+
 fn block(text: &str) -> Result<BlockSize, SimError> {
     let bytes = parse_block_size(text).map_err(|e| error(text, e.to_string()))?;
     u32::try_from(bytes.0)
@@ -289,6 +318,10 @@ mod tests {
             "slow=75%",
             "slow=75%..50%*2",
             "slow=75%..100%*0",
+            "hop=hba",
+            "hop=:1G",
+            "hop=a b:1G",
+            "hop=hba:0",
         ] {
             let error = SimSpec::parse(text).unwrap_err();
             assert!(!error.why.is_empty(), "{text}");

@@ -1,19 +1,15 @@
 //! Measures a device against its ceilings: a curve over depth, then the best depth again, then again with time
 //! burnt at each I/O.
 
-use crate::ceiling::host::{self, BurnPoint};
 use crate::ceiling::plateau::{self, CurvePoint};
 use crate::ceiling::verdict::{Members, Peer};
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, step_json};
+use crate::method::burns::{self, BURNS_COUNT, burns, rate, reactors_that_run_at_once};
 use crate::reactor::StopCause;
 use crate::record::{LaneBurn, LaneMeasurement, LanePoint, Outcome, Step};
 use crate::session::path::SeenPath;
 use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
 
-/// Parts of the reactor's time per I/O that are burnt.
-const BURN_PARTS: [f64; 3] = [0.25, 0.5, 1.0];
-/// The largest burn is this at least: smaller ones drown in the clock's own cost.
-const LEAST_BURN_NS: f64 = 400.0;
 /// Depths of small random I/O, and of large sequential I/O: the last three span a factor of four.
 const RANDOM_DEPTHS: [u32; 4] = [8, 32, 64, 128];
 const SEQUENTIAL_DEPTHS: [u32; 4] = [2, 8, 16, 32];
@@ -92,7 +88,7 @@ impl Workloads {
     /// Probes in all, without those of single devices.
     #[must_use]
     pub fn probes_count(&self) -> usize {
-        self.lanes.len() * (RANDOM_DEPTHS.len() + 2 + BURN_PARTS.len())
+        self.lanes.len() * (RANDOM_DEPTHS.len() + 1 + BURNS_COUNT)
     }
 }
 
@@ -225,6 +221,7 @@ impl Bench<'_> {
             plan_json: step_json(step, &plan.devices),
             numbers: (self.done_count, self.all_count.max(self.done_count)),
             burn_ns,
+            devices: None,
         };
         Ok(self.session.probe(self.opened, probe, self.observer)?)
     }
@@ -235,32 +232,10 @@ impl Bench<'_> {
         own: &StepPlan,
         base: &Step,
     ) -> Result<Vec<LaneBurn>, LanesError> {
-        let mut burns = Vec::new();
-        if rate(base).0 <= 0.0 {
-            return Ok(burns);
-        }
-        let reactors = f64::from(reactors_that_run_at_once(self.opened, own));
-        // The wrapper that burns costs something by itself: what it is held against passes through it too.
-        let mut period_ns = reactors * 1e9 / rate(base).0;
-        for part in std::iter::once(0.0).chain(BURN_PARTS) {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let burn_ns = (part * period_ns.max(LEAST_BURN_NS)).round() as u64;
-            let (step, _) = self.probe(plan, own, Some(burn_ns))?;
-            if step.status != Outcome::Finished {
-                break;
-            }
-            if burn_ns == 0 && rate(&step).0 > 0.0 {
-                period_ns = reactors * 1e9 / rate(&step).0;
-            }
-            #[allow(clippy::cast_precision_loss)]
-            let host_bound_iops = reactors * 1e9 / (period_ns + burn_ns as f64);
-            burns.push(LaneBurn {
-                burn_ns,
-                iops: rate(&step).0,
-                host_bound_iops,
-            });
-        }
-        Ok(burns)
+        let reactors_count = reactors_that_run_at_once(self.opened, own);
+        burns(base, reactors_count, |burn_ns| {
+            Ok(self.probe(plan, own, Some(burn_ns))?.0)
+        })
     }
 
     /// Each device alone, at the same depth.
@@ -321,24 +296,11 @@ fn proofs(curve: &[LanePoint], base: &Step, burns: &[LaneBurn], reactors_count: 
             rate: point.bytes_per_s,
         })
         .collect();
-    #[allow(clippy::cast_precision_loss)]
-    let burnt: Vec<BurnPoint> = burns
-        .iter()
-        .skip(1)
-        .map(|burn| BurnPoint {
-            burn_ns: burn.burn_ns as f64,
-            iops: burn.iops,
-        })
-        .collect();
-    let base_iops = burns
-        .first()
-        .map_or_else(|| rate(base).0, |unburnt| unburnt.iops);
+    let (host, host_iops) = burns::judge(base, burns, reactors_count);
     Proofs {
         plateau: Some(plateau::judge(&points)),
-        host: host::judge(base_iops, reactors_count, &burnt),
-        host_iops: (!burnt.is_empty())
-            .then(|| host::reachable_iops(base_iops, reactors_count, &burnt))
-            .flatten(),
+        host,
+        host_iops,
         ..Proofs::default()
     }
 }
@@ -361,14 +323,6 @@ fn finished(
     }
 }
 
-/// I/Os and bytes a second, both ways together.
-fn rate(step: &Step) -> (f64, f64) {
-    let both = [&step.read, &step.write].into_iter().flatten();
-    both.fold((0.0, 0.0), |(iops, bytes), direction| {
-        (iops + direction.iops, bytes + direction.bytes_per_s)
-    })
-}
-
 fn point(depth: u32, step: &Step) -> LanePoint {
     let (iops, bytes_per_s) = rate(step);
     LanePoint {
@@ -383,14 +337,6 @@ fn own_devices(step: &StepPlan) -> usize {
     devices.sort_unstable();
     devices.dedup();
     devices.len()
-}
-
-/// Simulated reactors share one line of time: a burn of one holds up all.
-const fn reactors_that_run_at_once(opened: &Opened, step: &StepPlan) -> u32 {
-    match opened {
-        Opened::Sim { .. } => 1,
-        _ => step.reactors_count,
-    }
 }
 
 /// The same step with the streams of one device.

@@ -22,6 +22,8 @@ pub mod opcode {
     pub const LOG_SENSE: u8 = 0x4d;
     /// Mode pages, 10-byte form.
     pub const MODE_SENSE_10: u8 = 0x5a;
+    /// Hands an ATA command on to a SATA drive (SAT-4).
+    pub const ATA_PASS_THROUGH_16: u8 = 0x85;
     /// Reads blocks, 64-bit addresses.
     pub const READ_16: u8 = 0x88;
     /// Writes blocks, 64-bit addresses.
@@ -164,6 +166,37 @@ impl Cdb {
     #[must_use]
     pub const fn unmap(list_bytes: u16) -> Self {
         Self::new(opcode::UNMAP, 10).with_u16(7, list_bytes)
+    }
+
+    /// SMART READ DATA of a SATA drive: one sector (ACS-3, 7.48.9).
+    #[must_use]
+    pub const fn ata_smart_data() -> Self {
+        let mut cdb = Self::ata_sector_in(false);
+        cdb.bytes[4] = 0xd0;
+        // The signature that every SMART command carries in LBA 23:8.
+        cdb.bytes[10] = 0x4f;
+        cdb.bytes[12] = 0xc2;
+        cdb.bytes[14] = 0xb0;
+        cdb
+    }
+
+    /// READ LOG EXT of a SATA drive: the first sector of a log (ACS-4, 7.22). Feature 0: counters are not reset.
+    #[must_use]
+    pub const fn ata_log(log: u8) -> Self {
+        let mut cdb = Self::ata_sector_in(true);
+        cdb.bytes[8] = log;
+        cdb.bytes[14] = 0x2f;
+        cdb
+    }
+
+    /// ATA PASS-THROUGH (16) of a command that hands over one sector (SAT-4, 12.2.2.3): protocol PIO data-in in
+    /// byte 1, bits 4:1; T_DIR from the device, BYT_BLOK blocks, T_LENGTH in the count field.
+    const fn ata_sector_in(is_48_bit: bool) -> Self {
+        let mut cdb = Self::new(opcode::ATA_PASS_THROUGH_16, 16);
+        cdb.bytes[1] = 4 << 1 | is_48_bit as u8;
+        cdb.bytes[2] = 1 << 3 | 1 << 2 | 0b10;
+        cdb.bytes[6] = 1;
+        cdb
     }
 
     /// The two layouts that READ, WRITE and SYNCHRONIZE CACHE share. (10): LBA in bytes 2-5, blocks in 7-8;
@@ -309,6 +342,23 @@ mod tests {
         assert_eq!(
             Cdb::log_sense(0x0d, 0x1234).as_bytes(),
             [0x4d, 0, 0x4d, 0, 0, 0, 0, 0x12, 0x34, 0]
+        );
+    }
+
+    /// As `sg_raw` and smartctl send them: SAT-4, 12.2.2.3.
+    #[test]
+    fn ata_commands_are_as_the_tables_say() {
+        assert_eq!(
+            Cdb::ata_smart_data().as_bytes(),
+            [
+                0x85, 0x08, 0x0e, 0, 0xd0, 0, 1, 0, 0, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0
+            ]
+        );
+        assert_eq!(
+            Cdb::ata_log(0x11).as_bytes(),
+            [
+                0x85, 0x09, 0x0e, 0, 0, 0, 1, 0, 0x11, 0, 0, 0, 0, 0, 0x2f, 0
+            ]
         );
     }
 

@@ -7,7 +7,7 @@ use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
 use std::collections::BTreeMap;
 
 /// The traits that curves are drawn over, and how.
-const AXES: [(Trait, &str, Quantity, Option<f64>); 7] = [
+const AXES: [(Trait, &str, Quantity, Option<f64>); 8] = [
     (
         Trait::Depth,
         "depth of each stream",
@@ -30,6 +30,7 @@ const AXES: [(Trait, &str, Quantity, Option<f64>); 7] = [
     ),
     (Trait::Rate, "rate asked for", Quantity::Iops, None),
     (Trait::Reactors, "reactors", Quantity::Count, None),
+    (Trait::Devices, "devices at once", Quantity::Count, None),
 ];
 
 /// One measured step.
@@ -144,6 +145,17 @@ fn groups<'a>(points: &[Point<'a>], axis: Trait) -> Vec<Group<'a>> {
             true => "",
             false => point.step.origin.step.as_str(),
         };
+        if axis == Trait::Devices {
+            // Each device has streams and a size of its own.
+            for own in [
+                Trait::Device,
+                Trait::Streams,
+                Trait::Position,
+                Trait::Region,
+            ] {
+                rest.remove(&own);
+            }
+        }
         let known = groups
             .iter_mut()
             .find(|group| group.run == point.run && group.swept == swept && group.traits == rest);

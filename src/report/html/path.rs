@@ -94,9 +94,12 @@ fn drawing(path: &DevicePath, device: &str) -> String {
                 });
             format!("{}: {} {grown}", counter.at, counter.counter)
         });
+    let unseen = (path.counters_unseen.iter())
+        .map(|unseen| format!("{}: unseen: {}", unseen.name, unseen.why));
     let said: String = findings
         .chain(changes)
         .chain(counters)
+        .chain(unseen)
         .map(|text| format!("<li class=\"care\">{}</li>", html_escaped(&text)))
         .collect();
     if !said.is_empty() {

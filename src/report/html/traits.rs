@@ -1,6 +1,6 @@
 //! What a step varied, read from its resolved plan: the axes that curves are drawn over.
 
-use crate::record::Step;
+use crate::record::{DEVICES_KEY, Step};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -23,6 +23,8 @@ pub enum Trait {
     Reactors,
     /// Streams.
     Streams,
+    /// Devices at once.
+    Devices,
     /// `read`, `randwrite` …
     Access,
     /// Which sizes are mixed.
@@ -85,6 +87,11 @@ pub fn of(step: &Step) -> BTreeMap<Trait, Found> {
         Trait::Streams,
         Found::number(count as f64, format!("{count} streams")),
     );
+    let at_once = step.origin.point.iter().find(|at| at.key == DEVICES_KEY);
+    if let Some(count) = at_once.and_then(|at| at.value.parse().ok()) {
+        let text = format!("{count} devices");
+        found.insert(Trait::Devices, Found::number(count, text));
+    }
     let devices: Vec<&str> = step
         .devices
         .iter()

@@ -53,8 +53,13 @@ fn device_rows(device: &DeviceUse) -> Vec<Row> {
             name += &format!(", {word}{}", value.trim());
         }
     }
+    // To the byte, where the rounded figures are not.
+    let exact = match device.capacity_bytes {
+        0..1_000_000 => String::new(),
+        bytes => format!("{} B = ", show::count(bytes)),
+    };
     let mut size = format!(
-        "{}, {}, {} B blocks",
+        "{}, {exact}{}, {} B blocks",
         device.kind,
         show::capacity(device.capacity_bytes),
         device.logical_block_bytes

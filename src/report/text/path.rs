@@ -67,6 +67,10 @@ pub fn path_rows(path: &DevicePath) -> Vec<Row> {
         let text = format!("{}: {} {grown}", counter.at, counter.counter);
         rows.push(Row::toned("", printable(&text), Tone::Caution));
     }
+    for unseen in &path.counters_unseen {
+        let text = format!("{}: unseen: {}", unseen.name, unseen.why);
+        rows.push(Row::toned("", printable(&text), Tone::Quiet));
+    }
     rows
 }
 

@@ -37,20 +37,24 @@ impl CpuLook {
 /// The looks at one step.
 #[derive(Debug)]
 pub(super) struct HealthWatch {
+    /// Where each device stands among all that are open.
+    places: Vec<usize>,
     before: Vec<Result<Health, String>>,
     counted: Vec<Result<Counted, String>>,
     cpus: Vec<(u32, CpuFiles, CpuLook, Option<CpuLook>)>,
 }
 
 impl HealthWatch {
-    /// Looks before the first I/O. The device is asked first: the answer itself is I/O.
+    /// Looks before the first I/O, at those of the open devices that are at `chosen` (at all of them without). The
+    /// device is asked first: the answer itself is I/O.
     pub(super) fn begin(
         sysfs: &Sysfs,
         opened: &Opened,
-        facts: &[DeviceFacts],
+        (facts, chosen): (&[DeviceFacts], Option<&[usize]>),
         cpus: &[u32],
     ) -> Self {
-        let before = (0..facts.len()).map(|index| opened.health(index)).collect();
+        let places = chosen.map_or_else(|| (0..facts.len()).collect(), <[usize]>::to_vec);
+        let before = places.iter().map(|&place| opened.health(place)).collect();
         let needs_machine = facts.iter().any(|one| others::why_not(one).is_none());
         let machine = needs_machine.then(|| Machine::read(sysfs));
         let counted = facts.iter().map(|one| match &machine {
@@ -68,6 +72,7 @@ impl HealthWatch {
             (cpu, files, now, None)
         };
         Self {
+            places,
             before,
             counted,
             cpus: numbers.into_iter().map(look).collect(),
@@ -99,7 +104,7 @@ impl HealthWatch {
             let index = device_index as usize;
             let after = match lost {
                 Some(what) => Err(format!("the device is {what}: it was not asked again")),
-                None => opened.health(index),
+                None => opened.health(self.places[index]),
             };
             let others = match counted {
                 Ok(counted) => counted.others(&others::shared(&self.counted, index, own)),

@@ -116,7 +116,7 @@ fn limits(path: &SeenPath, workload: &Workload, with_commands: bool) -> Vec<Limi
         let is_half_duplex = match carrier {
             Carrier::Pcie(..) => false,
             Carrier::Sas { is_stp, .. } => *is_stp,
-            Carrier::Sata(_) => true,
+            Carrier::Sata(_) | Carrier::Simulated(_) => true,
         };
         let (read, write) = (carrier.read_ceiling(), carrier.write_ceiling());
         mix::total(read, write, workload.read_ratio, is_half_duplex)
@@ -128,6 +128,24 @@ fn limits(path: &SeenPath, workload: &Workload, with_commands: bool) -> Vec<Limi
             band: link.carrier.as_ref().map(limit),
         })
         .collect()
+}
+
+/// The narrowest link that all of these paths go through, and what it lets through of this workload, commands
+/// included where they are known; `None` where no link that can be seen is common to all.
+#[must_use]
+pub fn narrowest_shared(paths: &[SeenPath], workload: &Workload) -> Option<(String, RateBand)> {
+    let (first, rest) = paths.split_first()?;
+    let limits = |path: &SeenPath| limits(path, workload, true);
+    let others: Vec<Vec<Limit>> = rest.iter().map(limits).collect();
+    let is_common = |limit: &Limit| {
+        let has = |path: &Vec<Limit>| path.iter().any(|other| other.name == limit.name);
+        others.iter().all(has)
+    };
+    limits(first)
+        .into_iter()
+        .filter(is_common)
+        .filter_map(|limit| Some((limit.name, limit.band?)))
+        .min_by(|one, other| one.1.high_bytes_per_s.total_cmp(&other.1.high_bytes_per_s))
 }
 
 /// `16 GT/s x4, MPS 256`; `8 GT/s x4, MPS assumed 128 to 512 (not root)`.

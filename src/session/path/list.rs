@@ -56,7 +56,13 @@ pub fn named(sysfs: &Sysfs, name: &str) -> LookedAt {
         path: SeenPath::unseen(name, why),
     };
     match head {
-        "null" | "sim" => return unseen("no device: it has no links"),
+        "sim" => {
+            return LookedAt {
+                path: SeenPath::simulated(name),
+                ..unseen("")
+            };
+        }
+        "null" => return unseen("no device: it has no links"),
         "scratch" => return unseen("a file: the file system decides where its blocks are"),
         _ => {}
     }

@@ -5,14 +5,16 @@ mod disk;
 mod list;
 mod pcie;
 mod promise;
+mod simulated;
 mod watch;
 
-pub use ceilings::{Workload, ceilings};
+pub use ceilings::{Workload, ceilings, narrowest_shared};
 pub use list::{LookedAt, all as all_devices, named as named_device};
 pub use watch::PathWatch;
 
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::ceiling::datasheet::{self, Controller, Drive};
+use crate::ceiling::exact;
 use crate::ceiling::pcie::{PacketSizes, PcieLink};
 use crate::ceiling::sas::SasLink;
 use crate::ceiling::sata::SataLink;
@@ -38,6 +40,8 @@ pub struct SeenPath {
     pub drive: Option<&'static Drive>,
     /// The rating of the controller in between, and where that is.
     pub controller: Option<(&'static Controller, Bdf)>,
+    /// NUMA node of its controller; absent where the machine has but one, or firmware does not say.
+    pub numa_node: Option<u32>,
     /// Folders of the PCI functions on the way, by address, for error counters.
     pub(super) functions: Vec<(String, PathBuf)>,
 }
@@ -69,6 +73,8 @@ pub enum Carrier {
     },
     /// SATA.
     Sata(SataLink),
+    /// A simulated hop: bytes a second, both directions together.
+    Simulated(f64),
 }
 
 /// Where speed and width of a link are read.
@@ -83,6 +89,8 @@ pub(super) enum Look {
     Sas(Vec<Phy>),
     /// An ATA link.
     Ata(Box<AtaLink>),
+    /// Nowhere: it never changes.
+    Fixed,
 }
 
 impl Carrier {
@@ -97,6 +105,7 @@ impl Carrier {
                 is_stp,
             } => link.behind(*slowest_gbit_per_s, *is_stp),
             Self::Sata(link) => link.ceiling(),
+            Self::Simulated(bytes_per_s) => exact(*bytes_per_s),
         }
     }
 
@@ -119,7 +128,7 @@ impl SeenPath {
             DeviceKind::Null => {
                 Self::unseen(&facts.path, "no device: null answers in this process")
             }
-            DeviceKind::Sim => Self::unseen(&facts.path, "no device: sim lives in virtual time"),
+            DeviceKind::Sim => Self::simulated(&facts.path),
             DeviceKind::File => Self::unseen(
                 &facts.path,
                 "a file: the file system decides where its blocks are, and what is cached",
@@ -189,7 +198,7 @@ impl SeenPath {
         last.map(|(name, _)| name.as_str())
     }
 
-    const fn empty() -> Self {
+    pub(super) const fn empty() -> Self {
         Self {
             record: DevicePath {
                 device_index: 0,
@@ -199,12 +208,14 @@ impl SeenPath {
                 findings: Vec::new(),
                 changes: Vec::new(),
                 counters: Vec::new(),
+                counters_unseen: Vec::new(),
                 samples_count: 0,
             },
             links: Vec::new(),
             transport: None,
             drive: None,
             controller: None,
+            numa_node: None,
             functions: Vec::new(),
         }
     }

@@ -22,6 +22,8 @@ impl SeenPath {
             .iter()
             .map(|function| (function.bdf.to_string(), function.dir().to_owned()))
             .collect();
+        let node = |function: &Function| function.numa_node.as_ref().ok().copied().flatten();
+        self.numa_node = functions.last().and_then(node);
         self.add_unseen_ends(pci);
         let sizes = packet_sizes(functions);
         for hop in pci.hops() {

@@ -1,8 +1,12 @@
 //! Looks at links and error counters before, during and after a window, on the collector's thread.
 
 use super::{Look, SeenPath, disk, pcie};
-use crate::record::{CounterDelta, LinkChange};
+use crate::backend::sg::ata_link_errors;
+use crate::proto::ata::Keeps;
+use crate::record::{CounterDelta, LinkChange, Unseen};
+use crate::sysfs::Sysfs;
 use crate::sysfs::absent::Fact;
+use crate::sysfs::ata::AtaLink;
 use crate::sysfs::pci::{Aer, AerClass};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,13 +22,21 @@ struct Count {
     count: u64,
 }
 
+/// All counters of a path at one moment, and those that could not be read.
+#[derive(Debug, Default)]
+struct Counts {
+    read: Vec<Count>,
+    unseen: Vec<Unseen>,
+}
+
 /// The looks at the paths of one step.
 #[derive(Debug)]
 pub struct PathWatch {
     paths: Vec<SeenPath>,
     /// The state of each link of each path at the start.
     before: Vec<Vec<String>>,
-    counts: Vec<Vec<Count>>,
+    counts: Vec<Counts>,
+    sysfs: Sysfs,
     started: Instant,
     looked: Instant,
 }
@@ -32,14 +44,15 @@ pub struct PathWatch {
 impl PathWatch {
     /// Takes the first look.
     #[must_use]
-    pub fn new(paths: Vec<SeenPath>) -> Self {
+    pub fn new(sysfs: &Sysfs, paths: Vec<SeenPath>) -> Self {
         let before = paths.iter().map(states).collect();
-        let counts = paths.iter().map(counts).collect();
+        let counts = paths.iter().map(|path| counts(sysfs, path)).collect();
         let now = Instant::now();
         let mut watch = Self {
             paths,
             before,
             counts,
+            sysfs: sysfs.clone(),
             started: now,
             looked: now,
         };
@@ -61,20 +74,24 @@ impl PathWatch {
     #[must_use]
     pub fn finish(mut self) -> Vec<SeenPath> {
         self.compare();
-        for (path, before) in self.paths.iter_mut().zip(&self.counts) {
-            let now = counts(path);
-            path.record.counters = before.iter().map(|before| grown(before, &now)).collect();
+        for (path, before) in self.paths.iter_mut().zip(self.counts) {
+            let now = counts(&self.sysfs, path);
+            let grown_of = |before| grown(before, &now.read);
+            path.record.counters = before.read.iter().map(grown_of).collect();
             for late in now
+                .read
                 .iter()
-                .filter(|now| !before.iter().any(|then| is_same(then, now)))
+                .filter(|now| now.counter.starts_with("aer "))
+                .filter(|now| !before.read.iter().any(|then| is_same(then, now)))
             {
-                // A name that shows only once it counts.
+                // A class that shows only once it counts.
                 path.record.counters.push(CounterDelta {
                     at: late.at.clone(),
                     counter: late.counter.clone(),
                     grown_count: Some(late.count),
                 });
             }
+            path.record.counters_unseen = before.unseen;
         }
         self.paths
     }
@@ -110,6 +127,7 @@ fn states(path: &SeenPath) -> Vec<String> {
         Look::Ata(link) => link
             .rate_now()
             .map_or_else(|error| error.to_string(), |rate| rate.to_string()),
+        Look::Fixed => String::new(),
     };
     path.links.iter().map(|link| state(&link.look)).collect()
 }
@@ -128,11 +146,11 @@ fn grown(before: &Count, now: &[Count]) -> CounterDelta {
     }
 }
 
-fn counts(path: &SeenPath) -> Vec<Count> {
-    let mut all = Vec::new();
+fn counts(sysfs: &Sysfs, path: &SeenPath) -> Counts {
+    let mut all = Counts::default();
     let mut add = |at: &str, counter: &str, count: Option<u64>| {
         if let Some(count) = count {
-            all.push(Count {
+            all.read.push(Count {
                 at: at.to_owned(),
                 counter: counter.to_owned(),
                 count,
@@ -146,7 +164,7 @@ fn counts(path: &SeenPath) -> Vec<Count> {
     }
     for link in &path.links {
         match &link.look {
-            Look::Pcie { .. } => {}
+            Look::Pcie { .. } | Look::Fixed => {}
             Look::Sas(phys) => {
                 for phy in phys {
                     let errors = phy.errors();
@@ -168,7 +186,33 @@ fn counts(path: &SeenPath) -> Vec<Count> {
             }
         }
     }
+    for link in &path.links {
+        if let Look::Ata(link) = &link.look {
+            add_drives_own(sysfs, link, &mut all);
+        }
+    }
     all
+}
+
+/// What the drive itself has counted.
+fn add_drives_own(sysfs: &Sysfs, link: &AtaLink, all: &mut Counts) {
+    let keeps = link.identify_words().map(|words| Keeps::of(&words));
+    let asked = keeps.map_err(|error| error.to_string()).and_then(|keeps| {
+        ata_link_errors(sysfs, &link.scsi_dir, keeps).map_err(|error| error.to_string())
+    });
+    match asked {
+        Ok(found) => all
+            .read
+            .extend(found.into_iter().map(|(name, count)| Count {
+                at: link.port.clone(),
+                counter: name.to_owned(),
+                count,
+            })),
+        Err(why) => all.unseen.push(Unseen {
+            name: format!("the drive's link error counters at {}", link.port),
+            why,
+        }),
+    }
 }
 
 fn aer(dir: &Path) -> [(&'static str, Option<u64>); 3] {
