@@ -31,9 +31,14 @@ part_runs() {
     note read measure --device "$a" --rw randread --iodepth 32 --number_ios 500
     note by-block measure --backend uring-cmd --device "$(block LABIO0001 1)" --rw randread --number_ios 50
     note by-uring measure --device "$(block LABIO0001 1)" --rw randread --number_ios 200
-    (sleep 1.5 && dd if="$(block LABIO0001 1)" of=/dev/null bs=4k count=40 iflag=direct status=none) &
-    note others measure --device "$a" --rw randread --rate_iops 40 --runtime 4s
-    wait
+    # Reads beside it, once it has begun.
+    (
+        until grep -qs '"event":"progress"' "$out/others.err"; do sleep 0.2; done
+        dd if="$(block LABIO0001 1)" of=/dev/null bs=4k count=40 iflag=direct status=none
+    ) &
+    local beside=$!
+    note others timeout 120 "$lanemark" run --progress json --format json --device "$a" --rw randread --rate_iops 40 --runtime 4s
+    wait "$beside"
     note probe measure --device "$a" --rw probe --iodepth 4 --number_ios 200
     note probe-read measure --device "$a" --rw probe-read --number_ios 200
     note probe-uring measure --device "$(block LABIO0001 1)" --rw probe --number_ios 200
