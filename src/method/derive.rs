@@ -86,13 +86,19 @@ fn groups<'a>(steps: &[&'a Step], by: Grouping) -> Vec<Group<'a>> {
     groups
 }
 
-/// A point's name without its repetitions: `read bs=4k`.
+/// A point's name without its repetitions: `read bs=4k`; a value that the step's own name takes (`R{rwmixread}`)
+/// stands there.
 fn point_name(origin: &Origin) -> String {
-    let values = origin.point.iter();
-    let values: String = values
-        .map(|at| format!(" {}={}", at.key, at.value))
-        .collect();
-    format!("{}{values}", origin.step)
+    let mut name = origin.step.clone();
+    for at in &origin.point {
+        let place = format!("{{{}}}", at.key);
+        if name.contains(&place) {
+            name = name.replace(&place, &at.value);
+        } else {
+            name += &format!(" {}={}", at.key, at.value);
+        }
+    }
+    name
 }
 
 /// Why a figure compares with nothing else.

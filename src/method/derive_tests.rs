@@ -205,3 +205,16 @@ fn fairness_shows_every_stream_and_sums_up() {
     // 1000² / (4 × 280000)
     assert!((found[6].1.unwrap() - 1e6 / (4.0 * 280_000.0)).abs() < 1e-12);
 }
+
+#[test]
+fn a_point_is_named_as_its_step_names_it() {
+    let one = step(
+        "R{rwmixread} {bs}",
+        &[("rwmixread", "65"), ("bs", "64k")],
+        0,
+        1.0,
+    );
+    assert_eq!(point_name(&one.origin), "R65 64k");
+    let other = step("read", &[("bs", "4k"), ("iodepth", "2")], 0, 1.0);
+    assert_eq!(point_name(&other.origin), "read bs=4k iodepth=2");
+}

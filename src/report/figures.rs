@@ -169,6 +169,27 @@ pub fn percent(pct: f64, digits: usize) -> String {
     }
 }
 
+/// A moment as `2026-11-30 19:20:11 UTC`, from seconds since the epoch.
+#[must_use]
+pub fn date(unix_s: u64) -> String {
+    // Days in the proleptic Gregorian calendar, counted from 1 March of year 0 (H. Hinnant, "chrono-compatible
+    // low-level date algorithms"): a year then ends with its leap day.
+    let days = unix_s / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (unix_s / 3600 % 24, unix_s / 60 % 60, unix_s % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
 /// A figure in a few characters, for lines that must stay short: `999`, `14.3k`, `1.43M`.
 #[must_use]
 pub fn compact(value: f64) -> String {
@@ -188,6 +209,15 @@ pub fn compact(value: f64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn moments_are_dates_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_796_066_411), "2026-11-30 19:20:11 UTC");
+        assert_eq!(date(4_107_542_399), "2100-02-28 23:59:59 UTC");
+        assert_eq!(date(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
 
     #[test]
     fn times_take_the_unit_that_suits_them() {

@@ -236,3 +236,33 @@ fn a_suite_goes_on_by_its_folder_alone_and_leave_to_write_is_not_stored() {
     assert_eq!(again.steps[0], record.steps[0]);
     assert_eq!(again.steps[1].name, "sequential write");
 }
+
+#[test]
+fn a_suite_that_was_killed_in_its_middle_keeps_what_it_had_byte_for_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("kept");
+    let words = format!(
+        "suite run qdsweep --runtime 200ms --ramp_time 0s --device null --output-dir {} --progress none",
+        folder.display()
+    );
+    let mut child = lanemark(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut waited = 0;
+    while step_files(&folder).len() < 3 && waited < 600 {
+        std::thread::sleep(Duration::from_millis(20));
+        waited += 1;
+    }
+    kill_both(&mut child);
+    let before = step_files(&folder);
+    assert!((3..9).contains(&before.len()), "{} steps", before.len());
+    let (ran, record) = run_json(&format!("suite run --resume {}", folder.display()));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(record.steps.len(), 9);
+    assert_eq!(record.suite.unwrap().name, "qdsweep");
+    let after = step_files(&folder);
+    assert_eq!(after.len(), 9);
+    assert_eq!(&after[..before.len()], &before[..]);
+}

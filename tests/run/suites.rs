@@ -408,3 +408,21 @@ fn a_suite_whose_device_is_gone_stops_there_and_goes_on_later() {
     }
     panic!("it never came to an end");
 }
+
+#[test]
+fn a_million_ios_of_the_file_server_keep_every_share() {
+    let mut command = lanemark(
+        "suite run applications --only file-server --number_ios 1000000 --device null --format json --progress none",
+    );
+    let record = Ran::of(&command.output().unwrap()).record();
+    let [step] = record.steps.as_slice() else {
+        panic!("{:?}", record.steps)
+    };
+    assert_eq!(step.completed_count, 1_000_000);
+    // Eight sizes, and the share of reads.
+    assert_eq!(step.mix.len(), 9, "{:?}", step.mix);
+    for share in &step.mix {
+        let off_pct = (share.achieved_pct - share.asked_pct).abs();
+        assert!(off_pct < 0.2, "{share:?}");
+    }
+}

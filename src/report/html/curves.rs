@@ -1,6 +1,7 @@
 //! Sweeps found in the steps of records: steps that differ in one trait only make a curve over it.
 
-use super::chart::{Axis, Chart, Level, Quantity, Series};
+use super::super::printable;
+use super::chart::{Axis, Chart, Level, Quantity, SERIES_MOST, Series};
 use super::traits::{self, Found, Trait};
 use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ struct Point<'a> {
 struct Group<'a> {
     traits: BTreeMap<Trait, Found>,
     run: usize,
+    /// The step of the job that swept; empty for steps that were written one by one.
+    swept: &'a str,
     points: Vec<(f64, &'a Step)>,
 }
 
@@ -69,7 +72,18 @@ pub fn charts(records: &[Record]) -> Vec<String> {
             quantity,
             log_base: log_base.filter(|_| starts_above_zero(&groups)),
         };
-        out.extend(charts_over(&x, &groups, records.len() > 1));
+        let is_many = records.len() > 1;
+        if lines_count(&groups) <= SERIES_MOST {
+            out.extend(charts_over(&x, &groups, is_many, ""));
+            continue;
+        }
+        // Too many lines for one chart: one for each sweep.
+        let sweeps = by_sweep(groups);
+        let is_only = sweeps.len() == 1;
+        for (swept, own) in sweeps {
+            let swept = if is_only { "" } else { swept };
+            out.extend(charts_over(&x, &own, is_many, swept));
+        }
     }
     out
 }
@@ -83,6 +97,27 @@ fn settled(record: &Record) -> impl Iterator<Item = &Step> {
         let round = step.origin.round_index.map(|round| round as usize);
         !step.origin.is_precondition && round.is_none_or(|round| round >= first)
     })
+}
+
+/// Lines of the chart that draws most of them: one for each direction and figure of a group.
+fn lines_count(groups: &[Group<'_>]) -> usize {
+    let directions = |group: &Group<'_>| {
+        let has = |of: &OfStep| group.points.iter().any(|(_, step)| of(step).is_some());
+        DIRECTIONS.iter().filter(|(_, of)| has(of)).count()
+    };
+    groups.iter().map(|group| 2 * directions(group)).sum()
+}
+
+/// Groups of each sweep together, in the order of the job.
+fn by_sweep(groups: Vec<Group<'_>>) -> Vec<(&str, Vec<Group<'_>>)> {
+    let mut sweeps: Vec<(&str, Vec<Group<'_>>)> = Vec::new();
+    for group in groups {
+        match sweeps.iter_mut().find(|(swept, _)| *swept == group.swept) {
+            Some((_, own)) => own.push(group),
+            None => sweeps.push((group.swept, vec![group])),
+        }
+    }
+    sweeps
 }
 
 fn starts_above_zero(groups: &[Group<'_>]) -> bool {
@@ -105,6 +140,11 @@ fn groups<'a>(points: &[Point<'a>], axis: Trait) -> Vec<Group<'a>> {
             // Regions at the end of a device may be cut short by less than a block size.
             rest.remove(&Trait::Region);
         }
+        // Two sweeps make two curves, whatever else they have in common.
+        let swept = match point.step.origin.point.is_empty() {
+            true => "",
+            false => point.step.origin.step.as_str(),
+        };
         if axis == Trait::Devices {
             // Each device has streams and a size of its own.
             for own in [
@@ -118,12 +158,13 @@ fn groups<'a>(points: &[Point<'a>], axis: Trait) -> Vec<Group<'a>> {
         }
         let known = groups
             .iter_mut()
-            .find(|group| group.run == point.run && group.traits == rest);
+            .find(|group| group.run == point.run && group.swept == swept && group.traits == rest);
         match known {
             Some(group) => group.points.push((x, point.step)),
             None => groups.push(Group {
                 traits: rest,
                 run: point.run,
+                swept,
                 points: vec![(x, point.step)],
             }),
         }
@@ -153,6 +194,10 @@ fn names(groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
             .filter(|(which, found)| !is_shared(which, found))
             .map(|(_, found)| found.text.clone())
             .collect();
+        let is_shared = groups.iter().all(|other| other.swept == group.swept);
+        if !is_shared && !group.swept.is_empty() {
+            words.insert(0, group.swept.to_owned());
+        }
         if several_runs {
             words.insert(0, format!("record {}", group.run + 1));
         }
@@ -174,6 +219,9 @@ const DIRECTIONS: [(&str, OfStep); 6] = [
 
 type Figure = fn(&Direction) -> f64;
 
+/// The same with a name of its own.
+type Titled = (String, Quantity, Option<f64>, Vec<(&'static str, Figure)>);
+
 /// A chart: its name, unit and base of logarithms, and the figures it draws by name.
 type Drawn = (
     &'static str,
@@ -182,8 +230,22 @@ type Drawn = (
     Vec<(&'static str, Figure)>,
 );
 
+/// A chart of several figures, or one for each where their lines would be too many.
+fn apart(drawn: Drawn, groups: &[Group<'_>]) -> Vec<Titled> {
+    let (title, quantity, log_base, figures) = drawn;
+    let is_many = figures.len() > 1 && lines_count(groups) > SERIES_MOST;
+    if !is_many {
+        return vec![(title.to_owned(), quantity, log_base, figures)];
+    }
+    let one = |(label, figure)| {
+        let title = format!("{title} ({label})");
+        (title, quantity, log_base, vec![("", figure)])
+    };
+    figures.into_iter().map(one).collect()
+}
+
 #[allow(clippy::cast_precision_loss)]
-fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String> {
+fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool, of: &str) -> Vec<String> {
     let figures: [Drawn; 3] = [
         ("IOPS", Quantity::Iops, None, vec![("", |d| d.iops)]),
         (
@@ -204,7 +266,9 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
     ];
     let names = names(groups, several_runs);
     let mut out = Vec::new();
-    for (title, quantity, log_base, figures) in figures {
+    for (title, quantity, log_base, figures) in
+        figures.into_iter().flat_map(|drawn| apart(drawn, groups))
+    {
         let mut series = Vec::new();
         for (group, name) in groups.iter().zip(&names) {
             for (direction, of) in DIRECTIONS {
@@ -227,10 +291,13 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool) -> Vec<String
             }
         }
         let chart = Chart {
-            title: format!("{title} against {}", x.name),
+            title: match of {
+                "" => format!("{title} against {}", x.name),
+                of => printable(&format!("{of}: {title} against {}", x.name)),
+            },
             x: x.clone(),
             y: Axis {
-                name: title.to_owned(),
+                name: title.clone(),
                 quantity,
                 log_base,
             },

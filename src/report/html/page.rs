@@ -215,9 +215,6 @@ fn environment(tool: &Tool, machine: &Environment, seed: u64) -> Vec<(String, St
         .map(|on| if on { "on" } else { "off" }.to_owned());
     push("SMT", smt);
     push("seed", Some(seed.to_string()));
-    push(
-        "began",
-        Some(format!("{} s after 1970-01-01 UTC", machine.started_unix_s)),
-    );
+    push("began", Some(show::date(machine.started_unix_s)));
     rows
 }

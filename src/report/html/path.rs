@@ -60,7 +60,14 @@ fn drawing(path: &DevicePath, device: &str) -> String {
             false,
         );
     }
-    items += &item("", &[("b", device)], false);
+    // A device that is itself what cannot be seen stands there already.
+    if path
+        .unseen
+        .last()
+        .is_none_or(|unseen| unseen.name != device)
+    {
+        items += &item("", &[("b", device)], false);
+    }
     let mut out = format!("<ol class=\"path\">{items}</ol>");
     let findings = path
         .findings

@@ -163,6 +163,7 @@ fn grid(out: &mut String, chart: &Chart, frame: &Frame) {
 }
 
 /// Marks across: the measured points themselves where they are few, round values otherwise.
+#[allow(clippy::cast_precision_loss)]
 fn x_ticks(chart: &Chart, frame: &Frame) -> Vec<f64> {
     let mut own: Vec<f64> = chart
         .series
@@ -175,12 +176,17 @@ fn x_ticks(chart: &Chart, frame: &Frame) -> Vec<f64> {
     if own.is_empty() {
         return frame.x.ticks(X_TICKS);
     }
-    // Texts must not run into each other: a mark needs an eighth of the width for itself.
+    // Texts must not run into each other: each has room for its characters, in the larger letters of a phone.
+    let width = |value: f64| {
+        let count = chart.x.quantity.text(value).chars().count();
+        count as f64 * 10.0 / (WIDTH - LEFT - RIGHT)
+    };
     let mut kept: Vec<f64> = Vec::new();
     for value in own {
-        let is_clear = kept
-            .last()
-            .is_none_or(|last| frame.x.place(value) - frame.x.place(*last) > 0.9 / 8.5);
+        let is_clear = kept.last().is_none_or(|last| {
+            let apart = frame.x.place(value) - frame.x.place(*last);
+            apart > f64::midpoint(width(value), width(*last)) + 0.02
+        });
         if is_clear {
             kept.push(value);
         }
@@ -201,7 +207,7 @@ fn shade(out: &mut String, chart: &Chart, frame: &Frame) {
             (right - left).max(1.0),
             HEIGHT - TOP - BOTTOM,
             f64::midpoint(left, right),
-            TOP + 14.0,
+            HEIGHT - BOTTOM - 6.0,
             html_escaped(&window.name)
         ),
     );
