@@ -110,7 +110,7 @@ fn a_second_process_is_refused_and_the_first_goes_on() {
     let Some(guest) = guest() else { return };
     assert_eq!(guest.number("second-run.code"), 2);
     let said = guest.text("second-run.err");
-    assert!(said.contains("busy"), "{said}");
+    assert!(said.contains("another process drives it"), "{said}");
     guest.refused("danger-second-claim", &["drives it from user space"]);
     guest.refused("danger-release-driven", &["drives it from user space"]);
     let step = &guest.record("second-first").steps[0];

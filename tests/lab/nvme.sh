@@ -101,34 +101,41 @@ part_metadata() {
     claimed metadata "$bdf" metadata "$bdf"
 }
 
-# A namespace that shrinks under a run: of the kernel's own target, on a file.
+# A namespace that shrinks under a run: of the kernel's own target, on a disk of scsi_debug. The last part: nvme-core
+# stays in use.
 part_shrunk() {
-    local target=/sys/kernel/config/nvmet space node try
+    local target=/sys/kernel/config/nvmet debug=/sys/bus/pseudo/drivers/scsi_debug space disk='' node try model
+    must modprobe scsi_debug dev_size_mb=32 virtual_gb=1 sector_size=512 ndelay=20000
     must modprobe nvmet
     must modprobe nvme-loop
     mountpoint -q /sys/kernel/config || must mount -t configfs none /sys/kernel/config
-    must truncate -s 64M /tmp/shrunk.img
+    for try in {1..50}; do
+        for model in /sys/block/*/device/model; do
+            ! grep -qs '^scsi_debug' "$model" || disk=$(basename "$(dirname "$(dirname "$model")")")
+        done
+        [[ -z $disk ]] || break
+        sleep 0.2
+    done
     must mkdir "$target/subsystems/lab-shrunk" "$target/ports/1"
     space=$target/subsystems/lab-shrunk/namespaces/1
     must mkdir "$space"
     must eval "echo 1 >$target/subsystems/lab-shrunk/attr_allow_any_host"
     must eval "echo LABSHRUNK0001 >$target/subsystems/lab-shrunk/attr_serial"
-    must eval "echo -n /tmp/shrunk.img >$space/device_path"
-    must eval "echo 1 >$space/buffered_io"
+    must eval "echo -n /dev/$disk >$space/device_path"
     must eval "echo 1 >$space/enable"
     must eval "echo loop >$target/ports/1/addr_trtype"
     must ln -s "$target/subsystems/lab-shrunk" "$target/ports/1/subsystems/lab-shrunk"
     must eval "printf 'transport=loop,nqn=lab-shrunk' >/dev/nvme-fabrics"
     for try in {1..50}; do
-        [[ -z $(ls /dev/ng*n1 2>/dev/null) ]] || ! grep -qs LABSHRUNK0001 /sys/block/nvme*/device/serial || break
+        ! grep -qs LABSHRUNK0001 /sys/block/nvme*/device/serial || break
         sleep 0.1
     done
     node=$(ng LABSHRUNK0001 1)
-    note shrunk measure --device "$node" --rw randread --iodepth 4 --rate_iops 400 --runtime 8s &
+    measure --device "$node" --rw randread --size 64M --iodepth 4 --rate_iops 200 --runtime 8s >"$out/shrunk.out" 2>"$out/shrunk.err" &
     sleep 4
-    must truncate -s 32M /tmp/shrunk.img
-    must eval "echo 1 >$space/revalidate_size"
+    must eval "echo 0 >$debug/virtual_gb"
     wait $!
+    echo $? >"$out/shrunk.code"
 }
 
 part_guard() {
@@ -184,7 +191,7 @@ part_polled() {
     note polled-probe measure --device "$a" --rw probe --number_ios 50
 }
 
-for part in tests runs across metadata shrunk guard removal polled; do
+for part in tests runs across metadata guard removal polled shrunk; do
     SECONDS=0
     "part_$part"
     echo "$part: $SECONDS s"

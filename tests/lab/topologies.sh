@@ -49,10 +49,12 @@ case $LANEMARK_IN_LAB in
         note release release "$bdf"
         ;;
     many-disks)
-        for try in {1..5}; do
-            began=$(date +%s%N)
+        for try in {1..10}; do
+            began=${EPOCHREALTIME/./}
             note devices "$lanemark" devices --format json
-            echo $((($(date +%s%N) - began) / 1000000))
+            took_ms=$(((${EPOCHREALTIME/./} - began) / 1000))
+            echo $took_ms
+            ((took_ms >= 2000)) || break
         done | sort -n | head -n 1 >"$out/devices.ms"
         disks=()
         for disk in /dev/sd[a-p]; do disks+=(--device "$disk"); done

@@ -10,8 +10,8 @@ use lanemark::backend::uring_cmd::UringCmdDevice;
 use lanemark::request::{Io, Op, Status};
 use lanemark::sysfs::Sysfs;
 
-/// Blocks of one write, and where each path writes.
-const BLOCKS: u32 = 64;
+/// Blocks of one write, 128 KiB (MDTS) of the larger ones; and where each path writes.
+const BLOCKS: u32 = 32;
 const PLACES: [(&str, u64); 3] = [("uring", 8192), ("uring-cmd", 16_384), ("spdk", 24_576)];
 const SERIAL: &str = "LABIO0001";
 const NAMESPACES: [u32; 2] = [1, 2];

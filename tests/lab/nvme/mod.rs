@@ -228,7 +228,7 @@ fn what_lies_past_the_end_fails_by_name_with_its_block() {
     assert_eq!(error.count, step.failed_count);
     // The lower half is read to the end.
     assert!(
-        step.completed_count > 400 && step.failed_count > 50,
+        step.completed_count > 200 && step.failed_count > 50,
         "{step:?}"
     );
     let last = step.series.last().unwrap();
@@ -283,13 +283,12 @@ fn a_removal_in_mid_run_ends_it_at_once_with_what_was_measured() {
             step.window_s
         );
         assert!(step.read.as_ref().unwrap().ios_count > 50, "{name}");
-        // No flood. The kernel cancels what is in flight (16), and fails what it is given for a few polls before
-        // it shows that the node goes.
-        assert!(
-            step.failed_count <= 160,
-            "{name}: {} failed",
-            step.failed_count
-        );
+        // No flood: what was in flight (16) when it went, and nothing that was sent in its place. The disk of one
+        // has a bad sector besides.
+        let of_removal = step.errors.iter();
+        let of_removal = of_removal.filter(|error| !error.status.contains("unrecovered read"));
+        let failed_count: u64 = of_removal.map(|error| error.count).sum();
+        assert!(failed_count <= 16, "{name}: {:?}", step.errors);
         let took_ms: u64 = guest.text(&format!("{name}.ms")).trim().parse().unwrap();
         assert!(took_ms < 15_000, "{name}: {took_ms} ms after the removal");
     }
