@@ -255,10 +255,8 @@ fn errors(path: &mut SeenPath) {
 
 /// A drive that promises 1,550 MB/s.
 fn es3000(path: &mut SeenPath) {
-    let all = datasheet::drives().iter();
-    path.drive = all
-        .filter(|drive| drive.name == "Huawei ES3000 V2 1.6 TB")
-        .last();
+    let mut all = datasheet::drives().iter();
+    path.drive = all.find(|drive| drive.name == "Huawei ES3000 V2 1.6 TB");
 }
 
 /// An HBA rated for 290,000 IOPS.
