@@ -193,17 +193,18 @@ fn log_pages_tell_the_temperature_by_commands_and_by_the_block_layer() {
     assert!(why.contains("LOG SENSE failed"), "{why}");
 }
 
-/// The delay that scsi_debug adds is known. The best median of twelve each: the emulator's unrest only adds.
+/// The delay that scsi_debug adds is known. The best median of each over rounds in which the delays take turns: the
+/// emulator's unrest only adds, and lasts longer than a round.
 #[test]
 fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
     let Some(guest) = guest() else { return };
     for backend in ["sg", "uring"] {
         let p50s_ns = |delay: u32| {
-            let record = guest.record(&format!("{backend}-delay-{delay}"));
-            let steps = record.steps.iter();
-            let p50s = steps.map(|step| step.read.as_ref().unwrap().latency_ns.p50);
+            let rounds = (1..=4).map(|round| format!("{backend}-delay-{delay}-{round}"));
+            let steps = rounds.flat_map(|name| guest.record(&name).steps);
+            let p50s = steps.map(|step| step.read.unwrap().latency_ns.p50);
             let p50s: Vec<u64> = p50s.collect();
-            assert!(p50s.len() >= 3, "{p50s:?}");
+            assert_eq!(p50s.len(), 20, "{p50s:?}");
             p50s
         };
         let (short, long) = (p50s_ns(1), p50s_ns(2));
@@ -214,10 +215,14 @@ fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
         let told = format!("{backend}: {added_ns} ns more: {short:?} to {long:?}");
         // A delay that is not taken, or taken twice, lies far outside whatever the emulator does.
         assert!((700_000..=1_300_000).contains(&added_ns), "{told}");
-        // The emulator's timers are late by some percent when it loses its core.
-        if !(950_000..=1_050_000).contains(&added_ns) {
-            skipped(&format!("the emulator lost its core: {told}"));
+        if (950_000..=1_050_000).contains(&added_ns) {
+            continue;
         }
+        // Emulator and guest want two cores to themselves.
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap();
+        let is_busy = |word: &str| word.parse::<f64>().unwrap() > 4.0;
+        assert!(load.split(' ').take(2).any(is_busy), "{told}");
+        skipped(&format!("other work took the emulator's cores: {told}"));
     }
 }
 

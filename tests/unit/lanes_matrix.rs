@@ -256,7 +256,7 @@ fn errors(path: &mut SeenPath) {
 /// A drive that promises 1,550 MB/s.
 fn es3000(path: &mut SeenPath) {
     let mut all = datasheet::drives().iter();
-    path.drive = all.find(|drive| drive.name == "Huawei ES3000 V2 1.6 TB");
+    path.drive = all.rfind(|drive| drive.name == "Huawei ES3000 V2 1.6 TB");
 }
 
 /// An HBA rated for 290,000 IOPS.
