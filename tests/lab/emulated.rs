@@ -127,7 +127,12 @@ fn last_words(topology: &str, ran: &Output, guest: &Guest, console: &[u8]) -> St
     add("output", &ran.stdout);
     add("messages", &ran.stderr);
     for (name, said) in &guest.0 {
-        if name == "setup.failed" || name.ends_with(".stuck") {
+        // Stacks come before the kernel's messages, of which there are many.
+        if name.ends_with(".stuck") {
+            let said = String::from_utf8_lossy(said);
+            let first: Vec<&str> = said.lines().take(LAST_WORDS_COUNT).collect();
+            add(name, first.join("\n").as_bytes());
+        } else if name == "setup.failed" {
             add(name, said);
         }
     }

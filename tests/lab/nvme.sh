@@ -33,7 +33,7 @@ part_runs() {
     note by-uring measure --device "$(block LABIO0001 1)" --rw randread --number_ios 200
     # Reads beside it, once it has begun.
     (
-        until grep -qs '"event":"progress"' "$out/others.err"; do sleep 0.2; done
+        until [[ -e $out/others.code ]] || grep -qs '"event":"progress"' "$out/others.err"; do sleep 0.2; done
         dd if="$(block LABIO0001 1)" of=/dev/null bs=4k count=40 iflag=direct status=none
     ) &
     local beside=$!
