@@ -4,6 +4,7 @@
 use super::calibrate::CalibrateArgs;
 use super::claim::{ClaimArgs, ReleaseArgs};
 use super::compare::CompareArgs;
+use super::flags::SafetyFlags;
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
@@ -196,25 +197,13 @@ pub struct RunArgs {
     #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
     pub progress: Mode,
 
-    /// Consent to write to this device, named by its serial number or path. Repeatable
-    #[arg(long, value_name = "ID", help_heading = "Safety")]
-    pub allow_write: Vec<String>,
-
-    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
-    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
-    pub overwrite: Vec<String>,
+    /// What may be done.
+    #[command(flatten)]
+    pub safety: SafetyFlags,
 
     /// Claim the NVMe devices of the job for SPDK, and give them back at the end of the run
     #[arg(long, help_heading = "Safety")]
     pub claim: bool,
-
-    /// Refuse where a warning would do, such as reads of never-written blocks
-    #[arg(long, help_heading = "Safety")]
-    pub strict: bool,
-
-    /// Write the range first, so that reads meet real data. Needs --allow-write on a device
-    #[arg(long, help_heading = "Safety")]
-    pub prepare: bool,
 }
 
 impl RunArgs {
@@ -310,8 +299,8 @@ mod tests {
     fn consents_and_devices_repeat() {
         let args = run("lanemark run --device a --device b --allow-write S1 --allow-write S2 --overwrite ext4 -o x.json --format json").unwrap();
         assert_eq!(args.keys.device, ["a", "b"]);
-        assert_eq!(args.allow_write, ["S1", "S2"]);
-        assert_eq!(args.overwrite, ["ext4"]);
+        assert_eq!(args.safety.allow_write, ["S1", "S2"]);
+        assert_eq!(args.safety.overwrite, ["ext4"]);
         assert_eq!(args.format, Format::Json);
         assert_eq!(args.output, Some(PathBuf::from("x.json")));
     }

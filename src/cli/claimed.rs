@@ -5,11 +5,12 @@
 //! the child and do not end this process. Only SIGKILL does: then `lanemark release` finds the claims in the state
 //! file.
 
+use super::compare::{self, CompareArgs};
 use super::exit::Exit;
 use super::{RunArgs, claim::moved_line, output, run};
 use crate::config::{BackendChoice, Job};
 use crate::record::Failure;
-use crate::session::claim::{ClaimError, Claimer, Lease, State, function_of};
+use crate::session::claim::{ClaimError, Claimer, Lease, Moved, State, function_of};
 use crate::session::machine::Machine;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
@@ -68,6 +69,27 @@ pub(super) fn run(args: &RunArgs) -> Exit {
     exit.and(give_back(lease))
 }
 
+/// Runs `lanemark compare --claim`; the exit code. The child claims for each window and gives back after it; what is
+/// still claimed once it has ended, it died over, and is given back here.
+pub(super) fn compare(args: &CompareArgs) -> Exit {
+    let done = standin::run(|| compare::run(args).code());
+    let exit = match done {
+        Ok(code) => Exit::of_code(code),
+        Err(died) => run::died(args.result.format, died),
+    };
+    if !standin::ended(END_LIMIT) {
+        standin::end();
+        let _ = standin::ended(END_LIMIT);
+    }
+    let sysfs = Sysfs::host();
+    let claimer = Claimer::new(&sysfs);
+    let back = match claimer.left_behind().as_slice() {
+        [] => return exit,
+        left => claimer.release(Some(left)),
+    };
+    exit.and(told_back(back))
+}
+
 /// Claims the devices of the job. What cannot be claimed is said before anything is moved.
 fn take<'c>(
     claimer: &'c Claimer<'_>,
@@ -104,7 +126,11 @@ fn give_back(lease: Lease<'_>) -> Exit {
         standin::end();
         let _ = standin::ended(END_LIMIT);
     }
-    match lease.give_back() {
+    told_back(lease.give_back())
+}
+
+fn told_back(back: Result<Vec<Moved>, ClaimError>) -> Exit {
+    match back {
         Ok(moved) => {
             for line in moved.iter().map(moved_line) {
                 output::note(&line);

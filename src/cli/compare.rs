@@ -1,12 +1,13 @@
 //! `lanemark compare`: two live sides, or saved records, held against each other.
 
-use super::args::names;
 use super::compare_sides::{Asked, CompareError, Sides};
 use super::exit::Exit;
+use super::flags::{ResultFlags, SafetyFlags};
+use super::one_step::session;
 use super::output::{self, Output};
 use super::progress::{self, Mode};
 use super::{JobFlags, run, signals};
-use crate::config::{Job, plan_json};
+use crate::config::{Job, plan_json, time_text};
 use crate::method::compare::build::{Frame, live};
 use crate::method::compare::live::{Design, measure};
 use crate::method::compare::saved::{self, SavedRules, SavedSide};
@@ -15,7 +16,8 @@ use crate::method::compare::ways;
 use crate::reactor::Control;
 use crate::record::{Comparison, Failure, Outcome};
 use crate::report::{Format, render_comparison};
-use crate::session::{Session, SessionError, environment, tool, tool_cost_ns};
+use crate::session::claim::Claimer;
+use crate::session::{SessionError, environment, tool};
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
@@ -29,8 +31,12 @@ const EXAMPLES: &str = "Examples:
       two drives, or one drive behind two controllers, in turn: A B B A, B A A B, ...
   lanemark compare /dev/nvme0n1@uring /dev/ng0n1@uring-cmd --rw randread --bs 4k --iodepth 1
       two backends on one device: what the block layer costs
+  lanemark compare --claim /dev/nvme0n1@spdk /dev/nvme0n1@uring --iodepth 1
+      SPDK and the kernel on one drive, which changes hands between the windows
   lanemark compare --a /dev/sda --a /dev/sdb --b /dev/md0 --iodepth 32
       two members against the volume made of them
+  lanemark compare /dev/sda /dev/sdb --suite bsweep --read-only --quick
+      a suite, step by step, with the geometric mean over all of them
   lanemark compare before.json after.json --fail-if 'p99>+5%'
       saved records; exit code 5 where p99 rose by more than 5 %
   lanemark compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json
@@ -61,6 +67,24 @@ pub struct CompareArgs {
     /// The job that both sides run; without one, the flags make a job of one step
     #[arg(long, value_name = "JOB.yaml", help_heading = "Sides")]
     pub job: Option<PathBuf>,
+    /// The suite that both sides run, by its name or by the path of a job file. A step that one side cannot do is left
+    /// out by name
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Sides",
+        conflicts_with = "job"
+    )]
+    pub suite: Option<PathBuf>,
+    /// Run only the steps of this name. Repeatable
+    #[arg(long, value_name = "STEP", help_heading = "Sides")]
+    pub only: Vec<String>,
+    /// Leave out every step that writes, trims or flushes
+    #[arg(long, help_heading = "Sides")]
+    pub read_only: bool,
+    /// A first look: no window longer than 500ms
+    #[arg(long, help_heading = "Sides")]
+    pub quick: bool,
 
     /// Rounds at most; each measures both sides twice [default: 10]
     #[arg(long, value_name = "N", help_heading = "Rounds")]
@@ -78,28 +102,17 @@ pub struct CompareArgs {
     /// Compare saved records although they differ in this, as a refusal names it; `all` for everything
     #[arg(long, value_name = "WHAT", help_heading = "Result")]
     pub accept: Vec<String>,
-    /// What stdout holds
-    #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
-    pub format: Format,
-    /// Write the result to this file, not to stdout
-    #[arg(short, long, value_name = "FILE", help_heading = "Result")]
-    pub output: Option<PathBuf>,
-    /// How to show progress on stderr
-    #[arg(long, value_parser = names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name(), help_heading = "Result")]
-    pub progress: Mode,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub result: ResultFlags,
 
-    /// Consent to write to this device, named by its serial number or path. Repeatable
-    #[arg(long, value_name = "ID", help_heading = "Safety")]
-    pub allow_write: Vec<String>,
-    /// Consent to overwrite this kind of signature, as a refusal names it. Repeatable
-    #[arg(long, value_name = "SIGNATURE", help_heading = "Safety")]
-    pub overwrite: Vec<String>,
-    /// Refuse where a warning would do, such as reads of never-written blocks
+    /// What may be done.
+    #[command(flatten)]
+    pub safety: SafetyFlags,
+    /// Claim the NVMe devices of sides @spdk for SPDK before each of their windows, and give them back after it: so that
+    /// the other side can have them in turn by the kernel
     #[arg(long, help_heading = "Safety")]
-    pub strict: bool,
-    /// Write the range first on both sides, so that reads meet real data. Needs --allow-write on devices
-    #[arg(long, help_heading = "Safety")]
-    pub prepare: bool,
+    pub claim: bool,
 
     /// The keys of the job.
     #[command(flatten)]
@@ -109,9 +122,9 @@ pub struct CompareArgs {
 /// Runs the verb; the exit code.
 pub fn run(args: &CompareArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.output.as_deref()) {
+    let output = match Output::open(args.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let asked = signals::listen(&control)
@@ -119,7 +132,7 @@ pub fn run(args: &CompareArgs) -> Exit {
         .and_then(|()| Asked::of(args, &output, &sysfs));
     let asked = match asked {
         Ok(asked) => asked,
-        Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     let compared = match &asked.sides {
         Sides::Saved(sides) => of_saved(args, &asked, sides, &sysfs),
@@ -129,9 +142,9 @@ pub fn run(args: &CompareArgs) -> Exit {
         Ok(mut comparison) => {
             let criteria = asked.criteria.iter();
             comparison.misses = criteria.flat_map(|it| it.misses(&comparison)).collect();
-            hand_over(&comparison, output, args.format)
+            hand_over(&comparison, output, args.result.format)
         }
-        Err(error) => run::refuse(Some(output), args.format, &sysfs, error.failure()),
+        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
     }
 }
 
@@ -194,32 +207,21 @@ fn of_live(
     control: Arc<Control>,
     sysfs: &Sysfs,
 ) -> Result<Comparison, CompareError> {
-    let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
-    let clock = MachineClock::new(sysfs);
     let is_sim = |spec: &SideSpec| spec.devices.iter().all(|device| device.starts_with("sim"));
-    let cost_cpu = allowed
-        .cpus()
-        .last()
-        .copied()
-        .filter(|_| !specs.iter().all(is_sim));
-    let session = Session {
-        sysfs: sysfs.clone(),
-        tool_cost_ns: cost_cpu.and_then(|cpu| tool_cost_ns(&clock, cpu)),
-        allowed,
-        clock,
-        control,
-    };
-    let mut observer = progress::on_stderr(args.progress);
+    let session = session(specs.iter().all(is_sim), sysfs, control)?;
+    let mut observer = progress::on_stderr(args.result.progress);
+    let claimer = Claimer::new(sysfs);
     let mut devices = Devices::open(
         &session,
         job,
-        specs.clone(),
+        (specs.clone(), args.claim.then_some(&claimer)),
         &asked.leave,
         asked.cool_down,
         asked.design.seed,
         observer.as_mut(),
     )?;
     let plan = devices.plan(0).clone();
+    announce(args, asked, &devices);
     let frame = Frame {
         tool: tool(session.tool_cost_ns),
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
@@ -244,4 +246,28 @@ fn of_live(
         asked.cool_down
     };
     Ok(live(frame, &design, cool_down.as_secs_f64(), measured))
+}
+
+/// Says how many windows there will be and about how long they take.
+fn announce(args: &CompareArgs, asked: &Asked, devices: &Devices<'_>) {
+    if args.result.progress == Mode::None {
+        return;
+    }
+    let design = &asked.design;
+    let least = design.rounds_least();
+    let round_s = devices.round_s();
+    let time = |rounds: u32| time_text(f64::from(rounds) * round_s);
+    let (rounds, times) = if least == design.rounds_max {
+        (least.to_string(), time(least))
+    } else {
+        (
+            format!("{least} to {}", design.rounds_max),
+            format!("{} to {}", time(least), time(design.rounds_max)),
+        )
+    };
+    let steps = devices.plan(0).steps.len();
+    output::note(&format!(
+        "{steps} steps on two sides, {rounds} rounds of {} windows: about {times}",
+        steps * 4
+    ));
 }

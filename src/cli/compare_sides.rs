@@ -2,16 +2,19 @@
 
 use super::compare::CompareArgs;
 use super::exit::Exit;
+use super::flags::SafetyFlags;
 use super::output::Output;
-use super::{RunArgs, job_from_flags, run};
-use crate::config::{BackendChoice, ConfigError, Job};
+use super::saved::{self, Saved, load};
+use super::{RunArgs, job_from_flags, run, suites};
+use crate::config::{BackendChoice, Choices, ConfigError, Job, Key};
 use crate::method::compare::criterion::{Criterion, CriterionError};
 use crate::method::compare::live::Design;
-use crate::method::compare::saved::{self, SavedError, SavedSide};
+use crate::method::compare::saved::{SavedError, SavedSide};
 use crate::method::compare::side::{Leave, SideError, SideSpec};
-use crate::record::Failure;
+use crate::record::{Failure, Record};
 use crate::session::SessionError;
-use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
+use crate::session::guard::{UnknownSignature, in_use};
+use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
 use std::path::Path;
@@ -28,6 +31,8 @@ pub(super) enum CompareError {
     Side(#[from] SideError),
     #[error(transparent)]
     Saved(#[from] SavedError),
+    #[error(transparent)]
+    Record(#[from] saved::SavedError),
     #[error(transparent)]
     Criterion(#[from] CriterionError),
     #[error("--overwrite: {0}")]
@@ -49,6 +54,10 @@ impl CompareError {
         };
         let (kind, exit) = match (self, session) {
             (_, Some(error)) => (error.kind(), Exit::of_code(error.exit_code())),
+            (Self::Side(SideError::Claim { source, .. }), _) => {
+                (source.kind(), Exit::of_code(source.exit_code()))
+            }
+            (Self::Record(error), _) => return error.failure(),
             (Self::Signals(_), _) => ("signals", Exit::Failed),
             (Self::Saved(SavedError::NotComparable { .. }), _) => ("not-comparable", Exit::Usage),
             _ => ("usage", Exit::Usage),
@@ -58,6 +67,7 @@ impl CompareError {
             text: self.to_string(),
             next_step: match self {
                 Self::Saved(error) => error.next_step(),
+                Self::Side(SideError::Claim { source, .. }) => source.next_step(),
                 _ => session.map(SessionError::next_step).unwrap_or_default(),
             },
             exit_code: exit.code(),
@@ -88,13 +98,7 @@ impl Asked {
     ) -> Result<Self, CompareError> {
         let criteria: Result<Vec<Criterion>, _> =
             args.fail_if.iter().map(|text| text.parse()).collect();
-        let mut consent = Consent {
-            allow_write: args.allow_write.clone(),
-            overwrite: Vec::new(),
-        };
-        for word in &args.overwrite {
-            consent.overwrite.extend(parse_overwrite(word)?);
-        }
+        let consent = args.safety.consent()?;
         let design = Design {
             rounds_max: args.rounds.as_deref().map_or(Ok(10), rounds)?,
             precision_pct: match args.precision.as_deref() {
@@ -116,8 +120,14 @@ impl Asked {
             criteria: criteria?,
             leave: Leave {
                 consent,
-                strict: args.strict,
-                prepare: args.prepare,
+                strict: args.safety.strict,
+                prepare: args.safety.prepare,
+                choices: Choices {
+                    only: args.only.clone(),
+                    read_only: args.read_only,
+                    lenient: args.suite.is_some(),
+                    cpus_count: cpus_count(args)?,
+                },
             },
         };
         asked.judge_output(args, output, sysfs)?;
@@ -131,7 +141,12 @@ impl Asked {
         output: &Output,
         sysfs: &Sysfs,
     ) -> Result<(), CompareError> {
-        let mut inputs: Vec<&str> = args.job.iter().filter_map(|job| job.to_str()).collect();
+        let mut inputs: Vec<&str> = args
+            .job
+            .iter()
+            .chain(&args.suite)
+            .filter_map(|job| job.to_str())
+            .collect();
         match &self.sides {
             Sides::Saved(sides) => {
                 inputs.extend(sides.iter().flat_map(|side| side.name.split(',')))
@@ -152,7 +167,7 @@ impl Asked {
         if let Some(input) = inputs.iter().find(|input| output.is(Path::new(input))) {
             return Err(refuse(input, "it is read by this comparison"));
         }
-        if let Some(path) = &args.output
+        if let Some(path) = &args.result.output
             && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
         {
             return Err(refuse(&path.display().to_string(), used));
@@ -211,6 +226,12 @@ fn sides(args: &CompareArgs) -> Result<Sides, CompareError> {
     {
         spec.backend = common;
     }
+    let is_spdk = |spec: &SideSpec| spec.backend == BackendChoice::Spdk;
+    if args.claim && !specs.iter().any(is_spdk) {
+        return Err(CompareError::Usage(
+            "--claim is for a side that SPDK drives: name it as DEVICE@spdk".to_owned(),
+        ));
+    }
     if specs[0].devices == specs[1].devices && specs[0].backend == specs[1].backend {
         return Err(CompareError::Usage(format!(
             "A and B are both {}: name another device, or another backend as DEVICE@BACKEND",
@@ -220,19 +241,76 @@ fn sides(args: &CompareArgs) -> Result<Sides, CompareError> {
     Ok(Sides::Live(Box::new(job), specs))
 }
 
-fn live_job(args: &CompareArgs) -> Result<Job, ConfigError> {
-    let file = args.job.as_deref().map(Job::load).transpose()?;
+fn live_job(args: &CompareArgs) -> Result<Job, CompareError> {
+    let path = args.job.as_deref().or(args.suite.as_deref());
     let run = RunArgs {
         keys: args.keys.clone(),
+        suite: (args.suite.as_ref()).map(|name| name.display().to_string()),
         ..RunArgs::default()
     };
-    job_from_flags(&run, file)
+    let mut file = path.map(|path| suites::load(&run, path)).transpose()?;
+    if args.quick {
+        let job = file.get_or_insert_with(Job::of_flags);
+        job.quick = Some(run::QUICK_WINDOW);
+    }
+    let job = job_from_flags(&run, file)?;
+    judge_job(&job)?;
+    Ok(job)
+}
+
+/// What a comparison in rounds of its own has no place for.
+fn judge_job(job: &Job) -> Result<(), CompareError> {
+    let has = |key: Key| {
+        let mut steps = job.steps.iter().chain([&job.defaults, &job.flags]);
+        steps.any(|step| step.keys.contains_key(&key))
+    };
+    let refused = [
+        (
+            "steady",
+            job.steady.is_some(),
+            "rounds end by the width of the intervals; measure each side until steady with `lanemark run`, and compare the records",
+        ),
+        (
+            "steadystate",
+            has(Key::Steadystate),
+            "windows of unlike lengths cannot be compared; set runtime",
+        ),
+        (
+            "precondition",
+            job.precondition.is_some(),
+            "it would stand between the rounds; precondition each side before with `lanemark run`",
+        ),
+        (
+            "expect",
+            has(Key::Expect),
+            "it is judged by runs; use --fail-if",
+        ),
+    ];
+    match refused.iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((key, _, why)) => Err(CompareError::Usage(format!(
+            "compare cannot take {key}: {why}"
+        ))),
+    }
+}
+
+/// CPUs for reactors; simulated ones need none.
+fn cpus_count(args: &CompareArgs) -> Result<Option<usize>, CompareError> {
+    let mut devices = args.sides.iter().chain(&args.a).chain(&args.b);
+    if devices.all(|device| device.starts_with("sim")) {
+        return Ok(None);
+    }
+    let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
+    Ok(Some(allowed.cpus().len()))
 }
 
 /// Whether an operand names files, the first of which begins as JSON does.
 fn is_saved(operand: &str) -> bool {
     use std::io::Read as _;
     let first = operand.split(',').next().unwrap_or(operand);
+    if saved::is_folder_of_run(Path::new(first)) {
+        return true;
+    }
     if !Path::new(first).is_file() {
         return false;
     }
@@ -249,10 +327,12 @@ fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareEr
         || args.precision.is_some()
         || args.backend_a.is_some()
         || args.backend_b.is_some()
-        || !args.allow_write.is_empty()
-        || !args.overwrite.is_empty()
-        || args.strict
-        || args.prepare
+        || args.suite.is_some()
+        || !args.only.is_empty()
+        || args.read_only
+        || args.quick
+        || args.claim
+        || args.safety != SafetyFlags::default()
         || !args.a.is_empty()
         || !args.b.is_empty();
     if live_only {
@@ -268,21 +348,30 @@ fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareEr
     let mut sides = Vec::new();
     for operand in operands {
         // A file whose own name holds a comma is one file.
-        let paths: Vec<&str> = if Path::new(operand).is_file() {
+        let paths: Vec<&str> = if Path::new(operand).exists() {
             vec![operand]
         } else {
             operand.split(',').collect()
         };
-        let records: Result<Vec<_>, SavedError> = paths
-            .iter()
-            .map(|path| saved::load(Path::new(path)))
-            .collect();
+        let records: Result<Vec<_>, CompareError> =
+            paths.iter().map(|path| record(Path::new(path))).collect();
         sides.push(SavedSide {
             name: (*operand).to_owned(),
             records: records?,
         });
     }
     Ok(Sides::Saved(sides))
+}
+
+/// The record of a run, from its file or the folder that it was kept in.
+fn record(path: &Path) -> Result<Record, CompareError> {
+    match load(path)? {
+        Saved::Run(record) => Ok(*record),
+        Saved::Comparison(_) => Err(CompareError::Usage(format!(
+            "{} is a comparison; name the records of runs",
+            path.display()
+        ))),
+    }
 }
 
 fn live_specs(args: &CompareArgs) -> Result<[SideSpec; 2], CompareError> {

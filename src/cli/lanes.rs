@@ -2,6 +2,7 @@
 
 use super::exit::Exit;
 use super::listing::ListFormat;
+use super::one_step::session;
 use super::output::{self, Output};
 use super::progress::{self, Mode};
 use super::{run, signals};
@@ -12,11 +13,7 @@ use crate::record::{Failure, LanesReport, Outcome};
 use crate::report::render_lanes;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use crate::session::path::{all_devices, named_device};
-use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, never_written, permits, tool_cost_ns,
-};
-use crate::sys::clock::MachineClock;
-use crate::sys::cpu::AllowedCpus;
+use crate::session::{Observer, Opened, SessionError, Setup, never_written, permits};
 use crate::sysfs::{Sysfs, SysfsError};
 use clap::Args;
 use std::path::PathBuf;
@@ -184,7 +181,6 @@ fn measured(
     observer: &mut dyn Observer,
     report: &mut LanesReport,
 ) -> Result<(), Error> {
-    let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
     let names: Vec<&str> = args.devices.iter().map(String::as_str).collect();
     let mut setup = Setup {
         control: &control,
@@ -215,16 +211,7 @@ fn measured(
     if !permits.is_empty() {
         opened = opened.permit_writes(&permits, sysfs)?;
     }
-    let clock = MachineClock::new(sysfs);
-    let is_sim = matches!(opened, Opened::Sim { .. });
-    let cpu = allowed.cpus().last().copied().filter(|_| !is_sim);
-    let session = Session {
-        sysfs: sysfs.clone(),
-        tool_cost_ns: cpu.and_then(|cpu| tool_cost_ns(&clock, cpu)),
-        allowed,
-        clock,
-        control,
-    };
+    let session = session(matches!(opened, Opened::Sim { .. }), sysfs, control)?;
     report.measurements = measure(&session, &opened, &workloads, observer)?;
     let last = report.measurements.last().map(|one| &one.step);
     report.status = last.map_or(Outcome::Interrupted, |step| step.status);

@@ -98,9 +98,10 @@ fn verb(what: Verb) -> Exit {
             let list = devices::devices(&Sysfs::host(), format, device.as_deref());
             listed(format, list)
         }
+        Verb::Compare(args) if args.claim => claimed::compare(&args),
         Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, died),
+            Err(died) => run::died(args.result.format, died),
         },
         Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
             Ok(code) => Exit::of_code(code),

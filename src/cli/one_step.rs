@@ -132,6 +132,27 @@ impl Ready {
     }
 }
 
+/// A session on this machine. Simulated devices cost nothing: the tool's own cost is not taken for them.
+///
+/// # Errors
+/// [`SessionError`] where the CPUs cannot be told.
+pub fn session(
+    is_sim: bool,
+    sysfs: &Sysfs,
+    control: Arc<Control>,
+) -> Result<Session, SessionError> {
+    let allowed = AllowedCpus::at_start()?;
+    let clock = MachineClock::new(sysfs);
+    let cpu = allowed.cpus().last().copied().filter(|_| !is_sim);
+    Ok(Session {
+        sysfs: sysfs.clone(),
+        tool_cost_ns: cpu.and_then(|cpu| tool_cost_ns(&clock, cpu)),
+        allowed,
+        clock,
+        control,
+    })
+}
+
 /// Hands over a record, as text made by `text` or in any other form.
 pub fn hand_over(
     output: Output,
@@ -285,18 +306,8 @@ impl Asked<'_> {
         if !permits.is_empty() {
             opened = opened.permit_writes(&permits, sysfs)?;
         }
-        let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
-        let clock = MachineClock::new(sysfs);
-        let is_sim = matches!(opened, Opened::Sim { .. });
-        let cpu = allowed.cpus().last().copied().filter(|_| !is_sim);
         Ok(Ready {
-            session: Session {
-                sysfs: sysfs.clone(),
-                tool_cost_ns: cpu.and_then(|cpu| tool_cost_ns(&clock, cpu)),
-                allowed,
-                clock,
-                control,
-            },
+            session: session(matches!(opened, Opened::Sim { .. }), sysfs, control)?,
             opened,
             plan,
             doubts: doubts.into_iter().flatten().collect(),

@@ -2,6 +2,7 @@
 
 use super::RunArgs;
 use super::args::{SuiteVerb, Verb, parse};
+use super::flags::SafetyFlags;
 use super::run::RunError;
 use crate::config::{Plan, plan_json};
 use crate::method::resume::{DeviceMark, Folder, RUN_SCHEMA_VERSION, ResumeError, RunMark};
@@ -48,7 +49,10 @@ pub(super) fn resumed(args: &RunArgs) -> Result<(RunArgs, Option<RunMark>), RunE
         read_only: stored.read_only,
         quick: stored.quick,
         suite: stored.suite,
-        strict: stored.strict || args.strict,
+        safety: SafetyFlags {
+            strict: stored.safety.strict || args.safety.strict,
+            ..args.safety.clone()
+        },
         ..args.clone()
     };
     Ok((args, Some(mark)))

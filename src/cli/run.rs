@@ -9,7 +9,7 @@ use crate::method::suite::{Suite, SuiteError};
 use crate::reactor::Control;
 use crate::record::{Failure, Record, SuiteUse, Warning};
 use crate::report::Format;
-use crate::session::guard::{Consent, UnknownSignature, in_use, parse_overwrite};
+use crate::session::guard::{UnknownSignature, in_use};
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The longest window of a first look.
-const QUICK_WINDOW: Nanos = Nanos(500_000_000);
+pub(super) const QUICK_WINDOW: Nanos = Nanos(500_000_000);
 
 /// Why a run did not come to a record of its own.
 #[derive(Debug, thiserror::Error)]
@@ -311,15 +311,15 @@ fn measure(
     }
     announce(args, &plan);
     observer.planned(&plan.all_steps_s());
-    let consent = consent(args)?;
+    let consent = args.safety.consent()?;
     let permits = permits(&plan, &opened, &consent, sysfs)?;
     let mut warnings = opened.notes();
-    if args.prepare {
+    if args.safety.prepare {
         warnings.extend(prepare(
             &plan, &opened, &consent, sysfs, &control, observer,
         )?);
     }
-    let doubts = never_written(&plan, &opened, args.strict, &control)?;
+    let doubts = never_written(&plan, &opened, args.safety.strict, &control)?;
     if !permits.is_empty() {
         opened = opened.permit_writes(&permits, sysfs)?;
     }
@@ -355,18 +355,6 @@ fn measure(
     });
     record.warnings.splice(0..0, warnings);
     Ok(Done::Record(Box::new(record)))
-}
-
-/// What the user allowed on the command line.
-fn consent(args: &RunArgs) -> Result<Consent, RunError> {
-    let mut overwrite = Vec::new();
-    for word in &args.overwrite {
-        overwrite.extend(parse_overwrite(word)?);
-    }
-    Ok(Consent {
-        allow_write: args.allow_write.clone(),
-        overwrite,
-    })
 }
 
 /// A seed that differs from run to run; it is in the record.

@@ -75,6 +75,11 @@ pub enum Saved {
     Comparison(Box<Comparison>),
 }
 
+/// Whether this is a folder that holds the record of a run.
+pub fn is_folder_of_run(path: &Path) -> bool {
+    path.is_dir() && path.join(RECORD_FILE).is_file()
+}
+
 /// Reads a record or a comparison, or the record of a run's folder.
 ///
 /// # Errors

@@ -240,7 +240,8 @@ fn range(least: &str, most: &str) -> String {
 }
 
 /// `45 s`, `12 min`, `3 h 20 min`.
-fn time_text(time_s: f64) -> String {
+#[must_use]
+pub fn time_text(time_s: f64) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = time_s.ceil() as u64;
     match whole {

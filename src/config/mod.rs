@@ -36,7 +36,7 @@ pub use batch::{batch_from_text, sweep_from_texts};
 pub use echo::describe;
 pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};
-pub use estimate::{Estimate, Pace};
+pub use estimate::{Estimate, Pace, time_text};
 pub use expect::{Direction, Expectation, Figure, FigureKind, Relation};
 pub use key::{JOB_KEYS, Key, PRECONDITION_KEYS, STEP_KEYS, STREAM_KEYS};
 pub use place::{At, Place, Word};

@@ -25,38 +25,24 @@ behind() {
 cat >/tmp/job.yaml <<'END'
 defaults: { bs: 4k, rw: randread, ramp_time: 0s }
 steps:
-  - { name: depth 1, iodepth: 1, number_ios: 150 }
-  - { name: depth 16, iodepth: 16, number_ios: 600 }
+  - { name: depth 1, iodepth: 1, number_ios: 50 }
+  - { name: depth 16, iodepth: 16, number_ios: 160 }
 END
 compare() {
     "$lanemark" compare "$@" --job /tmp/job.yaml --cool-down 0s --progress none --format json
 }
 
 sas=$(behind 0000:00:06.0) raid=$(behind 0000:00:07.0) sata=$(behind /ata)
-note sas-sata compare "$sata" "$sas" --rounds 6 --precision none
+note sas-sata compare "$sata" "$sas" --rounds 3 --precision none
 note raid-sata compare "$sata" "$raid" --rounds 3 --precision none
-note few compare "$sata" "$sas" --rounds 2
-note text "$lanemark" compare "$sata" "$sas" --number_ios 100 --rounds 3 --cool-down 0s --progress none
 note sg-uring compare "$sas@uring" "$sas@sg" --rounds 3 --precision none
 
-# NVMe: two backends of the kernel in turn; SPDK cannot hold the drive at the same time, so by saved records.
-for backend in uring uring-cmd; do
-    node=/dev/nvme0n1
-    [[ $backend == uring ]] || node=/dev/ng0n1
-    "$lanemark" run /tmp/job.yaml --device "$node" --backend "$backend" --randseed 5 --progress none --format json \
-        -o "$out/$backend.json" 2>"$out/$backend.err" || echo "$backend: $(<"$out/$backend.err")" >>"$out/absent"
-done
+# NVMe: two backends of the kernel in turn; SPDK and the kernel in turn, the drive changing hands for every window.
 note cmd-uring compare /dev/nvme0n1@uring /dev/ng0n1@uring-cmd --rounds 3 --precision none
-address=$(basename "$(readlink -f /sys/block/nvme0n1/device/device)")
 echo 256 >/proc/sys/vm/nr_hugepages
-modprobe vfio-pci
-modprobe vfio_iommu_type1
-"$lanemark" claim "$address" >"$out/claim.out" 2>"$out/spdk.err" &&
-    "$lanemark" run /tmp/job.yaml --device "$address" --randseed 5 --progress none --format json \
-        -o "$out/spdk.json" 2>"$out/spdk.err" || {
-    echo "spdk: $(<"$out/spdk.err")" >>"$out/absent"
-    rm -f "$out/spdk.json"
-}
-if [[ -e $out/spdk.json && -e $out/uring.json ]]; then
-    note spdk-uring "$lanemark" compare "$out/uring.json" "$out/spdk.json" --format json
-fi
+note spdk-cmd compare --claim /dev/ng0n1@uring-cmd /dev/nvme0n1@spdk --rounds 3 --precision none
+note spdk-uring compare --claim /dev/nvme0n1@uring /dev/nvme0n1@spdk --rounds 2
+# It is the kernel's again, and nothing is remembered as claimed.
+note after "$lanemark" devices --format json
+cat /run/lanemark/* >"$out/claims" 2>/dev/null
+basename "$(readlink -f /sys/block/nvme0n1/device/device/driver)" >"$out/driver"

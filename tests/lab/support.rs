@@ -19,15 +19,6 @@ pub fn lab() -> Option<MutexGuard<'static, ()>> {
     Some(LAB.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether the long parts of the emulated machines are wanted: they take longer than everything else together.
-pub fn boots() -> bool {
-    let wanted = std::env::var("LANEMARK_BOOTS").as_deref() == Ok("1");
-    if !wanted {
-        skipped("a long part of the emulated machines; scripts/test --boots runs it");
-    }
-    wanted
-}
-
 fn output(command: &mut Command) -> String {
     let done = command.output().unwrap();
     assert!(done.status.success(), "{command:?}: {done:?}");

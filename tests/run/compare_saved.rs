@@ -157,11 +157,11 @@ fn what_is_no_record_is_named() {
     let odd = dir.path().join("odd.json");
     for (content, word) in [
         ("{", "EOF"),
-        ("{}", "schema version is none"),
+        ("{}", "missing field `schema_version`"),
         ("{\"schema_version\": 99}", "99"),
         (
             "{\"schema_version\": 1, \"kind\": \"comparison\"}",
-            "comparison",
+            "no record of lanemark",
         ),
         ("{\"schema_version\": 1}", "missing field"),
     ] {

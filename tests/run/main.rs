@@ -5,6 +5,7 @@ mod calibrate;
 mod common;
 mod compare;
 mod compare_saved;
+mod compare_suites;
 mod invariants;
 mod lanes;
 mod load;

@@ -5,7 +5,7 @@ use lanemark::cli::lanes::json;
 use lanemark::method::lanes::report;
 use lanemark::record::{DevicePath, LanesReport, PathFindingKind};
 use lanemark::report::{Style, render_lanes};
-use lanemark::session::path::{all_devices, named_device};
+use lanemark::session::path::{SeenPath, Workload, all_devices, named_device, narrowest_shared};
 
 fn lanes(tree: &Tree) -> LanesReport {
     report(&all_devices(&tree.sysfs()).unwrap())
@@ -190,6 +190,41 @@ fn a_card_of_four_controllers_is_summed_under_its_switch() {
     }
     let shared = &found.shared[0];
     assert_eq!((shared.devices_count, shared.full_with_count), (4, Some(2)));
+}
+
+/// What `scale` holds sums against: the narrowest hop that leads to all, for the workload at hand.
+#[test]
+fn the_narrowest_shared_hop_is_above_every_drive() {
+    let shared = |tree: &str, block_bytes: u64| {
+        let tree = fixture(tree);
+        let devices = all_devices(&tree.sysfs()).unwrap();
+        let paths: Vec<SeenPath> = devices.into_iter().map(|device| device.path).collect();
+        let workload = Workload {
+            read_ratio: 1.0,
+            block_bytes: Some(block_bytes),
+            is_polled: true,
+            host_iops: None,
+        };
+        narrowest_shared(&paths, &workload)
+    };
+    let (at, band) = shared("sas2-in-pcie1-x4.tree", 131_072).unwrap();
+    assert_eq!(at, "0000:00:1c.0");
+    assert!(band.high_bytes_per_s < 1e9, "{band:?}");
+    // Eight drives of 12 Gbit/s behind four phys, and those behind PCI Express: the phys are narrower.
+    let (at, band) = shared("sas-expander.tree", 131_072).unwrap();
+    assert_eq!(at, "port-0:0");
+    assert!(
+        (band.high_bytes_per_s / 4.635e9 - 1.0).abs() < 0.001,
+        "{band:?}"
+    );
+    // NVMe commands take their part of the card's own link, the more the smaller the blocks are.
+    let (at, large) = shared("dcp1000.tree", 1 << 20).unwrap();
+    let (_, small) = shared("dcp1000.tree", 4096).unwrap();
+    assert_eq!(at, "0000:00:02.0");
+    assert!(small.high_bytes_per_s < large.high_bytes_per_s);
+    assert!(large.high_bytes_per_s < 6.634e9);
+    // Drives without a common hop.
+    assert_eq!(shared("lab-default.tree", 4096), None);
 }
 
 #[test]

@@ -49,14 +49,22 @@ pub fn is_same_drive(a: &Step, b: &Step) -> bool {
             .all(|(a, b)| is_same_device(a, b))
 }
 
-/// By world-wide identity, else by model and serial number, else by name.
+/// By world-wide identity, else by model, serial number and size, else by name. The kernel passes over identities
+/// of drives that are known to make them up, and then names another kind than SPDK does: those decide nothing.
 #[must_use]
 pub fn is_same_device(a: &DeviceUse, b: &DeviceUse) -> bool {
-    if let (Some(a), Some(b)) = (&a.identity, &b.identity) {
-        return a == b;
+    let kind = |identity: &str| {
+        let known = ["uuid.", "eui.", "naa.", "dm.", "md."];
+        known.iter().position(|prefix| identity.starts_with(prefix))
+    };
+    if let (Some(one), Some(other)) = (&a.identity, &b.identity)
+        && (one == other || kind(one) == kind(other))
+    {
+        return one == other;
     }
     if let (Some(one), Some(other)) = (&a.serial, &b.serial) {
-        return one.trim() == other.trim() && a.model == b.model;
+        let is_alike = a.model == b.model && a.capacity_bytes == b.capacity_bytes;
+        return one.trim() == other.trim() && is_alike;
     }
     a.path == b.path
 }

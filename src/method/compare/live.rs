@@ -3,7 +3,7 @@
 use super::judge::Rules;
 use super::order;
 use super::runs::SideRuns;
-use super::stopping::{Next, Stopping};
+use super::stopping::{self, Next, Stopping};
 use super::table::widest_ratio;
 use crate::record::{Failure, Outcome, Step};
 use crate::session::SessionError;
@@ -22,6 +22,15 @@ pub struct Design {
 }
 
 impl Design {
+    /// Rounds at least: fewer never end by narrow intervals.
+    #[must_use]
+    pub fn rounds_least(&self) -> u32 {
+        match self.precision_pct {
+            Some(_) => stopping::LEAST_COUNT.min(self.rounds_max),
+            None => self.rounds_max,
+        }
+    }
+
     /// The rules of judgement.
     #[must_use]
     pub const fn rules(&self, ended_early: bool) -> Rules {
@@ -54,6 +63,8 @@ pub enum Stop {
     Interrupted,
     /// The side could not be opened or run.
     Failed(SessionError),
+    /// Its devices could not be claimed for the window, or given back after it.
+    Unclaimed(Failure),
 }
 
 /// What can be measured: devices, or a model of them in tests.
@@ -191,6 +202,7 @@ fn fail(measured: &mut Measured, bench: &dyn Bench, side: usize, broken: Broken)
                 exit_code: error.exit_code(),
             })),
         ),
+        Broken::Stop(Stop::Unclaimed(failure)) => (Outcome::Failed, Some(named(failure))),
         Broken::Step(step) if step.status == Outcome::Interrupted => (Outcome::Interrupted, None),
         Broken::Step(step) => (Outcome::Failed, step.error.map(named)),
     };

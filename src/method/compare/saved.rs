@@ -5,13 +5,8 @@ use super::comparable::differences;
 use super::judge::{CONFIDENCE_PCT, Rules};
 use super::metric::directions;
 use super::runs::SideRuns;
-use crate::errno::Errno;
 use crate::measure::{CheckInput, self_checks};
-use crate::record::{
-    COMPARISON_KIND, Comparison, ComparisonDesign, Confounder, Outcome, Record, SCHEMA_VERSION,
-    Step, Warning,
-};
-use std::path::{Path, PathBuf};
+use crate::record::{Comparison, ComparisonDesign, Confounder, Outcome, Record, Step, Warning};
 
 /// The records of one side: one, or several runs of the same.
 #[derive(Debug, Clone)]
@@ -36,22 +31,6 @@ pub struct SavedRules {
 /// Why records are not compared.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
-    /// The file cannot be read.
-    #[error("cannot read the record {path}: {errno}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        errno: Errno,
-    },
-    /// It holds something else.
-    #[error("{path} is no record of a run: {why}")]
-    NotARecord {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        why: String,
-    },
     /// Nothing in them can be held against each other.
     #[error("{0} and {1} have no step in common: steps are matched by their names")]
     NoCommonStep(String, String),
@@ -88,38 +67,6 @@ impl SavedError {
             _ => String::new(),
         }
     }
-}
-
-/// Reads the record of a run.
-///
-/// # Errors
-/// [`SavedError`] that names the file.
-pub fn load(path: &Path) -> Result<Record, SavedError> {
-    let text = std::fs::read(path).map_err(|error| SavedError::Read {
-        path: path.to_owned(),
-        errno: Errno::of(&error),
-    })?;
-    let fail = |why: String| SavedError::NotARecord {
-        path: path.to_owned(),
-        why,
-    };
-    let value: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|error| fail(error.to_string()))?;
-    if value.get("kind").and_then(|kind| kind.as_str()) == Some(COMPARISON_KIND) {
-        return Err(fail(
-            "it is a comparison; name the records of runs".to_owned(),
-        ));
-    }
-    let version = value
-        .get("schema_version")
-        .and_then(serde_json::Value::as_u64);
-    if version != Some(u64::from(SCHEMA_VERSION)) {
-        let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-        return Err(fail(format!(
-            "its schema version is {found}, this program reads {SCHEMA_VERSION}"
-        )));
-    }
-    serde_json::from_value(value).map_err(|error| fail(error.to_string()))
 }
 
 /// Holds saved records against the first of them.

@@ -1,13 +1,19 @@
 //! The two sides as devices: opened, guarded, and measured window by window.
 
+use super::level::level;
 use super::live::{Bench, Stop, Window};
-use crate::config::{BackendChoice, ConfigError, Job, Plan, plan, step_json};
+use crate::config::{
+    BackendChoice, Choices, ConfigError, Job, Plan, StepPlan, plan_chosen, step_json,
+};
 use crate::reactor::StopCause;
-use crate::record::{Step, Warning};
+use crate::record::{Failure, Step, Warning};
+use crate::session::claim::{ClaimError, Claimer, Lease, State, function_of};
 use crate::session::guard::{Consent, Permit};
+use crate::session::machine::Machine;
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, Snapshot, never_written, permits, prepare,
 };
+use crate::sysfs::pci::Bdf;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -50,6 +56,8 @@ pub struct Leave {
     pub strict: bool,
     /// Fill what is read, first.
     pub prepare: bool,
+    /// Which steps are run. What one side leaves out, both do.
+    pub choices: Choices,
 }
 
 /// Why the sides cannot be measured.
@@ -66,21 +74,37 @@ pub enum SideError {
         /// Why.
         source: SessionError,
     },
+    /// Its devices cannot be claimed.
+    #[error("{label}: {source}")]
+    Claim {
+        /// The side.
+        label: &'static str,
+        /// Why.
+        source: ClaimError,
+    },
+    /// No step fits both.
+    #[error("no step can be run on both sides")]
+    NothingCommon,
 }
 
 /// One side, ready.
-struct Side {
-    spec: SideSpec,
-    plan: Plan,
+pub(super) struct Side {
+    pub(super) spec: SideSpec,
+    pub(super) plan: Plan,
     /// Absent between windows where the sides must not be open at once.
     opened: Option<Opened>,
     permits: HashMap<String, Permit>,
-    doubts: Vec<Vec<Warning>>,
+    pub(super) doubts: Vec<Vec<Warning>>,
+    /// About how long each step takes.
+    pub(super) steps_s: Vec<f64>,
+    /// What is taken from the kernel for each of its windows, and given back after it.
+    functions: Vec<Bdf>,
 }
 
 /// Two sides on real (or simulated) devices.
 pub struct Devices<'a> {
     session: &'a Session,
+    claimer: Option<&'a Claimer<'a>>,
     sides: Vec<Side>,
     cool_down: Duration,
     in_turn: bool,
@@ -90,14 +114,15 @@ pub struct Devices<'a> {
 }
 
 impl<'a> Devices<'a> {
-    /// Opens both sides and asks for every leave that the job needs.
+    /// Opens both sides and asks for every leave that the job needs. With a `claimer` the devices of sides that SPDK
+    /// drives are the kernel's between their windows.
     ///
     /// # Errors
     /// [`SideError`]; nothing has been measured.
     pub fn open(
         session: &'a Session,
         job: &Job,
-        specs: [SideSpec; 2],
+        (specs, claimer): ([SideSpec; 2], Option<&'a Claimer<'a>>),
         leave: &Leave,
         cool_down: Duration,
         seed: u64,
@@ -106,11 +131,30 @@ impl<'a> Devices<'a> {
         let mut sides = Vec::new();
         let mut warnings = Vec::new();
         for spec in specs {
-            let (side, notes) = open_side(session, job, spec, leave, seed, observer)?;
+            let functions = functions(session, claimer, &spec)?;
+            let label = spec.label;
+            let unclaimed = |source| SideError::Claim { label, source };
+            let lease = leased(claimer, &functions).map_err(unclaimed)?;
+            let opened = open_side(session, job, spec, leave, seed, observer);
+            let opened = opened.map(|(mut side, notes)| {
+                if claimer.is_some() {
+                    // Let go of before it is given back.
+                    side.opened = None;
+                }
+                side.functions = functions;
+                (side, notes)
+            });
+            let back = lease.map_or(Ok(Vec::new()), Lease::give_back);
+            let (side, notes) = opened?;
+            back.map_err(unclaimed)?;
             warnings.extend(notes);
             sides.push(side);
         }
-        let in_turn = writes_to_the_same(&sides);
+        warnings.extend(level(&mut sides));
+        if sides[0].plan.steps.is_empty() {
+            return Err(SideError::NothingCommon);
+        }
+        let in_turn = claimer.is_some() || writes_to_the_same(&sides);
         for side in &mut sides {
             let label = side.spec.label;
             let named = |source| SideError::Session { label, source };
@@ -123,6 +167,7 @@ impl<'a> Devices<'a> {
         }
         Ok(Self {
             session,
+            claimer,
             sides,
             cool_down,
             in_turn,
@@ -137,13 +182,33 @@ impl<'a> Devices<'a> {
         &self.sides[side].plan
     }
 
+    /// About how long one round takes, in seconds: two windows of each side and step, and what goes before them.
+    #[must_use]
+    pub fn round_s(&self) -> f64 {
+        let of_side = |(index, side): (usize, &Side)| -> f64 {
+            let pause_s = if self.is_simulated(index) {
+                0.0
+            } else {
+                self.cool_down.as_secs_f64()
+            };
+            let steps = side.plan.steps.iter().zip(&side.steps_s);
+            let step_s = |(step, step_s): (&StepPlan, &f64)| {
+                // The estimate of a step holds its own pause.
+                step_s + (pause_s - step.cool_down.as_s()).max(0.0)
+            };
+            2.0 * steps.map(step_s).sum::<f64>()
+        };
+        self.sides.iter().enumerate().map(of_side).sum()
+    }
+
     /// Whether the devices are simulated: then there is nothing to cool down.
     fn is_simulated(&self, side: usize) -> bool {
         matches!(self.sides[side].opened, Some(Opened::Sim { .. }))
     }
 
     fn rest(&self, window: Window) -> Result<(), Stop> {
-        let ends = Instant::now() + self.cool_down;
+        let own = self.sides[window.side].plan.steps[window.step].cool_down;
+        let ends = Instant::now() + self.cool_down.max(Duration::from_nanos(own.0));
         loop {
             if self.session.control.cause() >= StopCause::Signal {
                 return Err(Stop::Interrupted);
@@ -173,6 +238,28 @@ impl Bench for Devices<'_> {
 
     fn window(&mut self, window: Window) -> Result<Step, Stop> {
         self.rest(window)?;
+        let unclaimed = |error: ClaimError| {
+            Stop::Unclaimed(Failure {
+                kind: error.kind().to_owned(),
+                text: error.to_string(),
+                next_step: error.next_step(),
+                exit_code: error.exit_code(),
+            })
+        };
+        let lease = leased(self.claimer, &self.sides[window.side].functions).map_err(unclaimed)?;
+        let done = self.run(window);
+        if self.in_turn {
+            self.sides[window.side].opened = None;
+        }
+        let back = lease.map_or(Ok(Vec::new()), Lease::give_back);
+        let done = done?;
+        back.map_err(unclaimed)?;
+        Ok(done)
+    }
+}
+
+impl Devices<'_> {
+    fn run(&mut self, window: Window) -> Result<Step, Stop> {
         let side = &mut self.sides[window.side];
         if side.opened.is_none() {
             let opened = reopen(side, self.session, self.observer).map_err(Stop::Failed)?;
@@ -193,13 +280,39 @@ impl Bench for Devices<'_> {
         let done = self
             .session
             .run_step(opened, &step, json, numbers, &mut observer);
-        if self.in_turn {
-            side.opened = None;
-        }
         let mut done = done.map_err(Stop::Failed)?;
         done.warnings
             .extend(side.doubts.get(window.step).into_iter().flatten().cloned());
         Ok(done)
+    }
+}
+
+/// The functions of the devices that SPDK drives on this side; none where nothing is claimed.
+fn functions(
+    session: &Session,
+    claimer: Option<&Claimer<'_>>,
+    spec: &SideSpec,
+) -> Result<Vec<Bdf>, SideError> {
+    if claimer.is_none() || spec.backend != BackendChoice::Spdk {
+        return Ok(Vec::new());
+    }
+    let label = spec.label;
+    let failed = |source| SideError::Claim { label, source };
+    let machine = Machine::read(&session.sysfs).map_err(|error| failed(error.into()))?;
+    let state = State::peek(&session.sysfs);
+    let of = |name: &String| function_of(&machine, &state, name);
+    let all: Result<Vec<Bdf>, _> = spec.devices.iter().map(of).collect();
+    all.map_err(|error| failed(error.into()))
+}
+
+/// Takes these functions from the kernel.
+fn leased<'c>(
+    claimer: Option<&'c Claimer<'c>>,
+    functions: &[Bdf],
+) -> Result<Option<Lease<'c>>, ClaimError> {
+    match claimer.filter(|_| !functions.is_empty()) {
+        Some(claimer) => claimer.lease(functions).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -220,7 +333,7 @@ fn open_side(
     };
     let opened =
         Opened::open(&spec.names(), spec.backend, &session.sysfs, &mut setup).map_err(named)?;
-    let plan = plan(job, &opened.facts(), seed)?;
+    let plan = plan_chosen(job, &opened.facts(), seed, &leave.choices)?;
     let permits = permits(&plan, &opened, &leave.consent, &session.sysfs).map_err(named)?;
     let mut notes = [plan.notes.clone(), opened.notes()].concat();
     if leave.prepare {
@@ -232,12 +345,15 @@ fn open_side(
     for note in &mut notes {
         note.text = format!("{label}: {}", note.text);
     }
+    let steps_s = plan.estimate.steps_s.clone();
     let side = Side {
         spec,
         plan,
         opened: Some(opened),
         permits,
         doubts,
+        steps_s,
+        functions: Vec::new(),
     };
     Ok((side, notes))
 }

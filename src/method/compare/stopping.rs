@@ -11,6 +11,8 @@
 const LOOKS: [u32; 9] = [6, 8, 10, 14, 20, 28, 40, 56, 80];
 /// Rounds after a narrow look.
 const CONFIRMING_COUNT: u32 = 2;
+/// Rounds that end by narrow intervals, at least.
+pub const LEAST_COUNT: u32 = LOOKS[0] + CONFIRMING_COUNT;
 /// Intervals are this much wider where the rounds ended early.
 pub const WIDENED: f64 = 1.05;
 

@@ -1,6 +1,6 @@
 //! Claims for the time of one run.
 
-use super::{ClaimError, Claimer, Moved, State, busy};
+use super::{ClaimError, Claimer, Entry, Moved, State, busy};
 use crate::spdk::preflight;
 use crate::sysfs::pci::Bdf;
 use std::time::{Duration, Instant};
@@ -49,6 +49,19 @@ impl Claimer<'_> {
             moved,
             owned: wanted.iter().filter(is_ours).copied().collect(),
         })
+    }
+}
+
+impl Claimer<'_> {
+    /// What was claimed for runs of processes that are gone.
+    #[must_use]
+    pub fn left_behind(&self) -> Vec<Bdf> {
+        let state = State::peek(self.sysfs);
+        let is_left = |entry: &&Entry| {
+            (entry.for_run_of).is_some_and(|owner| !busy::is_alive(self.sysfs, owner))
+        };
+        let left = state.claims.iter().filter(is_left);
+        left.filter_map(Entry::address).collect()
     }
 }
 
