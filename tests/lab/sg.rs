@@ -204,7 +204,7 @@ fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
             let steps = rounds.flat_map(|name| guest.record(&name).steps);
             let p50s = steps.map(|step| step.read.unwrap().latency_ns.p50);
             let p50s: Vec<u64> = p50s.collect();
-            assert_eq!(p50s.len(), 20, "{p50s:?}");
+            assert_eq!(p50s.len(), 32, "{p50s:?}");
             p50s
         };
         let (short, long) = (p50s_ns(1), p50s_ns(2));

@@ -47,8 +47,8 @@ sizes() {
 repeats() {
     echo 'steps:'
     local try
-    for try in {1..5}; do
-        echo "  - { name: try $try, rw: randread, bs: 4k, number_ios: 40 }"
+    for try in {1..8}; do
+        echo "  - { name: try $try, rw: randread, bs: 4k, number_ios: 20 }"
     done
 }
 
