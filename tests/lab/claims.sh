@@ -143,6 +143,8 @@ part_claim() {
     part_claim_second "$bdf"
     note release release "$bdf"
     note release-again release "$bdf"
+    # The kernel looks for namespaces at several at once, and numbers them as they are found.
+    disk=$(namespace LABNVME0001 1)
     must dd if="/dev/$disk" of="$out/data-kernel-2.bin" bs=1M count=2 iflag=direct status=none
     fine run-kernel measure --device "$bdf ns:1" --rw randread --number_ios 64
 }
@@ -243,6 +245,7 @@ danger_mounts() {
     no_claim claimed-other-consent "$bdf" measure --device "$bdf ns:1" --rw randwrite --number_ios 4 --allow-write "/dev/$two"
     fine signature-spdk-overwritten measure --device "$bdf ns:2" --rw randwrite --number_ios 4 --allow-write "/dev/$two" --overwrite ext4
     fine signature-release release "$bdf"
+    one=$(namespace LABNVME0001 1) two=$(namespace LABNVME0001 2)
     must wipefs -q -a "/dev/$two"
 }
 

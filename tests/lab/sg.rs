@@ -170,7 +170,7 @@ fn a_unit_attention_at_start_is_retried_and_told() {
 #[test]
 fn log_pages_tell_the_temperature_by_commands_and_by_the_block_layer() {
     let Some(guest) = guest() else { return };
-    for name in ["sg-attention", "uring-delay-1"] {
+    for name in ["sg-attention", "uring-delay-1-1"] {
         let record = guest.record(name);
         let device = &record.steps[0].conditions.as_ref().unwrap().devices[0];
         for health in [&device.before, &device.after] {

@@ -284,7 +284,7 @@ fn a_suite_that_writes_needs_leave_and_read_only_does_without() {
     // Reads past the page cache would wait for what is still to be written.
     std::fs::File::open(&file).unwrap().sync_all().unwrap();
     let words = format!(
-        "suite run bsweep --quick --runtime 5ms --iodepth 8 --device {}",
+        "suite run bsweep --quick --runtime 100ms --iodepth 8 --device {}",
         file.display()
     );
     let (ran, record) = run_json(&words);
