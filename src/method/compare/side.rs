@@ -2,6 +2,7 @@
 
 use super::level::level;
 use super::live::{Bench, Stop, Window};
+use crate::backend::DeviceFacts;
 use crate::config::{
     BackendChoice, Choices, ConfigError, Job, Plan, StepPlan, plan_chosen, step_json,
 };
@@ -97,6 +98,8 @@ pub(super) struct Side {
     pub(super) doubts: Vec<Vec<Warning>>,
     /// About how long each step takes.
     pub(super) steps_s: Vec<f64>,
+    /// The devices as the plan was made for them.
+    facts: Vec<DeviceFacts>,
     /// What is taken from the kernel for each of its windows, and given back after it.
     functions: Vec<Bdf>,
 }
@@ -346,6 +349,7 @@ fn open_side(
         note.text = format!("{label}: {}", note.text);
     }
     let steps_s = plan.estimate.steps_s.clone();
+    let facts = opened.facts();
     let side = Side {
         spec,
         plan,
@@ -353,6 +357,7 @@ fn open_side(
         permits,
         doubts,
         steps_s,
+        facts,
         functions: Vec::new(),
     };
     Ok((side, notes))
@@ -374,7 +379,38 @@ fn reopen(
         &session.sysfs,
         &mut setup,
     )?;
+    still_the_same(&side.facts, &opened.facts())?;
     writable(opened, &side.permits, session)
+}
+
+/// Whether these are the devices that the plan was made for. The kernel may give the namespaces of a controller that
+/// comes back other names than before.
+fn still_the_same(planned: &[DeviceFacts], now: &[DeviceFacts]) -> Result<(), SessionError> {
+    for (planned, now) in planned.iter().zip(now) {
+        let is_same = planned.identity == now.identity
+            && planned.serial == now.serial
+            && planned.path == now.path
+            && (planned.capacity, planned.logical_block) == (now.capacity, now.logical_block);
+        if !is_same {
+            let name = |facts: &DeviceFacts| {
+                let identity = facts.identity.as_ref().or(facts.serial.as_ref());
+                format!(
+                    "{} ({})",
+                    facts.path,
+                    identity.map_or("unnamed", String::as_str)
+                )
+            };
+            return Err(SessionError::Unclear {
+                device: planned.path.clone(),
+                why: format!(
+                    "it was {} and is {} now, since its names were given anew; name it by its address and namespace: 0000:01:00.0 ns:1",
+                    name(planned),
+                    name(now)
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn writable(
@@ -428,5 +464,29 @@ impl Observer for Labelled<'_> {
 
     fn step_done(&mut self, step: &Step) {
         self.inner.step_done(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::backend::{Device, NullDevice};
+    use crate::units::Bytes;
+
+    #[test]
+    fn a_name_that_leads_elsewhere_now_is_refused() {
+        let facts = |identity: &str, bytes| DeviceFacts {
+            identity: Some(identity.to_owned()),
+            ..NullDevice::new("/dev/nvme0n1", Bytes(bytes))
+                .facts()
+                .clone()
+        };
+        let planned = [facts("S1 ns:1", 1 << 30)];
+        assert!(still_the_same(&planned, &planned).is_ok());
+        for other in [facts("S1 ns:2", 1 << 30), facts("S1 ns:1", 1 << 20)] {
+            let error = still_the_same(&planned, &[other]).unwrap_err();
+            assert!(matches!(error, SessionError::Unclear { .. }), "{error}");
+        }
     }
 }
