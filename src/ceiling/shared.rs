@@ -54,7 +54,8 @@ pub fn together(paths: &[&[Limit]]) -> Option<(RateBand, String)> {
 }
 
 /// What a link carries may depend on the device (slow ones hold a wide port): the widest band holds for all.
-const fn widest(one: RateBand, other: RateBand) -> RateBand {
+#[must_use]
+pub const fn widest(one: RateBand, other: RateBand) -> RateBand {
     RateBand {
         low_bytes_per_s: one.low_bytes_per_s.min(other.low_bytes_per_s),
         high_bytes_per_s: one.high_bytes_per_s.max(other.high_bytes_per_s),

@@ -235,7 +235,7 @@ impl Scaled for Devices<'_> {
                 }
             }
             if unseen.is_empty() {
-                "no link leads to all of them".to_owned()
+                "no link leads to all of them, or what one of those carries is not known".to_owned()
             } else {
                 unseen.join("; ")
             }

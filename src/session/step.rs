@@ -1,7 +1,7 @@
 //! One step: reactors from the plan, a team run over them, a record from what they leave behind.
 
 use super::assemble::{StepFacts, assemble};
-use super::health::{HealthWatch, OwnIo};
+use super::health::{HealthWatch, OwnIo, lost};
 use super::judge::{Proofs, add_verdict};
 use super::open::Opened;
 use super::path::{PathWatch, SeenPath};
@@ -133,7 +133,7 @@ impl Session {
             end,
         );
         step.warnings.extend(opened.warnings());
-        let paths = links.finish();
+        let paths = links.finish(lost(&step).is_none());
         if let Some(health) = health {
             health.finish(opened, &mut step, &own);
         }

@@ -193,8 +193,8 @@ fn log_pages_tell_the_temperature_by_commands_and_by_the_block_layer() {
     assert!(why.contains("LOG SENSE failed"), "{why}");
 }
 
-/// The delay that scsi_debug adds is known. The best median of each over rounds in which the delays take turns: the
-/// emulator's unrest only adds, and lasts longer than a round.
+/// The delay that scsi_debug adds is known. The median of 32 medians of each, over rounds in which the delays take
+/// turns: the emulator's unrest lasts longer than a round, and one lucky step of either would be taken for the truth.
 #[test]
 fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
     let Some(guest) = guest() else { return };
@@ -203,26 +203,23 @@ fn a_millisecond_more_of_scsi_debug_is_a_millisecond_more() {
             let rounds = (1..=4).map(|round| format!("{backend}-delay-{delay}-{round}"));
             let steps = rounds.flat_map(|name| guest.record(&name).steps);
             let p50s = steps.map(|step| step.read.unwrap().latency_ns.p50);
-            let p50s: Vec<u64> = p50s.collect();
+            let mut p50s: Vec<u64> = p50s.collect();
             assert_eq!(p50s.len(), 32, "{p50s:?}");
+            p50s.sort_unstable();
             p50s
         };
         let (short, long) = (p50s_ns(1), p50s_ns(2));
-        let least = |all: &[u64]| all.iter().copied().min().unwrap();
-        let (short_ns, long_ns) = (least(&short), least(&long));
-        assert!(short_ns >= 1_000_000, "{backend}: {short_ns}");
+        assert!(short[0] >= 1_000_000, "{backend}: {short:?}");
+        let median = |all: &[u64]| u64::midpoint(all[15], all[16]);
+        let (short_ns, long_ns) = (median(&short), median(&long));
         let added_ns = long_ns.saturating_sub(short_ns);
         let told = format!("{backend}: {added_ns} ns more: {short:?} to {long:?}");
         // A delay that is not taken, or taken twice, lies far outside whatever the emulator does.
-        assert!((700_000..=1_300_000).contains(&added_ns), "{told}");
-        if (950_000..=1_050_000).contains(&added_ns) {
-            continue;
+        assert!((850_000..=1_150_000).contains(&added_ns), "{told}");
+        if !(950_000..=1_050_000).contains(&added_ns) {
+            // Emulator and guest want two cores to themselves.
+            skipped(&format!("other work took the emulator's cores: {told}"));
         }
-        // Emulator and guest want two cores to themselves.
-        let load = std::fs::read_to_string("/proc/loadavg").unwrap();
-        let is_busy = |word: &str| word.parse::<f64>().unwrap() > 4.0;
-        assert!(load.split(' ').take(2).any(is_busy), "{told}");
-        skipped(&format!("other work took the emulator's cores: {told}"));
     }
 }
 

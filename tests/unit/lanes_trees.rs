@@ -205,7 +205,14 @@ fn the_narrowest_shared_hop_is_above_every_drive() {
             is_polled: true,
             host_iops: None,
         };
-        narrowest_shared(&paths, &workload)
+        let found = narrowest_shared(&paths, &workload);
+        let backwards: Vec<SeenPath> = paths.into_iter().rev().collect();
+        assert_eq!(
+            narrowest_shared(&backwards, &workload),
+            found,
+            "the order of devices matters"
+        );
+        found
     };
     let (at, band) = shared("sas2-in-pcie1-x4.tree", 131_072).unwrap();
     assert_eq!(at, "0000:00:1c.0");

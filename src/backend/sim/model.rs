@@ -58,8 +58,11 @@ impl Model {
         {
             return None;
         }
-        // A trim is a command without data.
-        let carried_bytes = if io.op == Op::Trim { 0 } else { bytes };
+        // Trims and zeros are commands without data.
+        let carried_bytes = match io.op {
+            Op::Trim | Op::WriteZeroes => 0,
+            _ => bytes,
+        };
         let now = (self.hop.as_ref()).map_or(now, |hop| hop.pass(now, carried_bytes));
         let Reverse(free_ns) = self.servers.pop().unwrap_or(Reverse(0));
         let mut start_ns = now.0.max(free_ns);
@@ -104,7 +107,7 @@ impl Model {
 
     fn service_ns(&mut self, io: Io) -> u64 {
         let base = match (io.op, self.spec.write_latency) {
-            (Op::Write, Some(write)) => write,
+            (Op::Write | Op::WriteZeroes, Some(write)) => write,
             _ => self.spec.latency,
         };
         let drawn_ns = match base {

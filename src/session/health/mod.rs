@@ -92,13 +92,7 @@ impl HealthWatch {
     /// Asks the devices again, and adds all of it to the step with the doubts that it raises.
     pub(super) fn finish(self, opened: &Opened, step: &mut Step, own: &[OwnIo]) {
         // What does not answer I/Os would let the question wait as well.
-        let lost = match &step.error {
-            Some(error) if matches!(error.kind.as_str(), "gone" | "stuck") => {
-                Some(error.kind.as_str())
-            }
-            _ if step.abandoned_count > 0 => Some("stuck"),
-            _ => None,
-        };
+        let lost = lost(step);
         let devices = (0..).zip(self.before).zip(&self.counted);
         let devices = devices.map(|((device_index, before), counted)| {
             let index = device_index as usize;
@@ -129,6 +123,16 @@ impl HealthWatch {
         };
         step.warnings.extend(warn::warnings(step, &conditions));
         step.conditions = Some(conditions);
+    }
+}
+
+/// Whether a device of the step is `gone` or `stuck`.
+pub(super) fn lost(step: &Step) -> Option<&'static str> {
+    match step.error.as_ref().map(|error| error.kind.as_str()) {
+        Some("gone") => Some("gone"),
+        Some("stuck") => Some("stuck"),
+        _ if step.abandoned_count > 0 => Some("stuck"),
+        _ => None,
     }
 }
 

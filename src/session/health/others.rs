@@ -104,6 +104,9 @@ impl Counted {
             ios_count = ios_count.saturating_sub(own_count);
             bytes_count = bytes_count.saturating_sub(own.bytes());
         }
+        // A mapped device counts each piece that its target cuts an I/O into, and no limit tells how it cuts. What
+        // others read or wrote was a sector each at least.
+        ios_count = ios_count.min(bytes_count / SECTOR_BYTES);
         Ok(OthersIo {
             counted_on: self.disks.iter().map(|(name, _)| name.clone()).collect(),
             ios_count: ios_count.max(u64::from(bytes_count > 0)),

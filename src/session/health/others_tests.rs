@@ -144,6 +144,15 @@ fn requests_that_the_kernel_cuts_are_our_own_and_commands_past_it_are_not_counte
         (counted.parts.most(131_072), counted.parts.most(131_073)),
         (1, 2)
     );
+    // A mapped device may count four for each of ours and show no limit that tells so: no bytes are left, and so
+    // nobody else was there.
+    let mut mapped = begin(&sysfs, &facts("/dev/sdb", DeviceKind::Block)).unwrap();
+    tree.stat(&format!("sys/{SDB}"), (120, 10 * 2048 + 2560), (0, 0));
+    mapped.end();
+    let others = mapped.others(&own(&[(131_072, 10)], 0)).unwrap();
+    assert_eq!((others.ios_count, others.bytes_count), (0, 0));
+    tree.stat(&format!("sys/{SDB}"), (80, 10 * 2048), (0, 0));
+
     tree.file(&format!("sys/{SDB}/queue/chunk_sectors"), "256");
     let counted = begin(&sysfs, &facts("/dev/sdb", DeviceKind::Block)).unwrap();
     assert_eq!(counted.parts.most(4096), 2, "it may cross a border");

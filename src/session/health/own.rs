@@ -39,6 +39,10 @@ impl OwnIo {
         match spec.ops {
             // Neither is counted among reads and writes.
             OpMix::Trim | OpMix::Probe => {}
+            // Zeros are not sent: one block (WRITE SAME), or nothing (NVMe), where commands are counted at all.
+            OpMix::WriteZeroes => self
+                .sizes
+                .push((block_bytes, stream.generator.size_counts().sum())),
             _ => {
                 for (size, count) in spec.sizes.iter().zip(stream.generator.size_counts()) {
                     self.sizes

@@ -2,7 +2,7 @@
 
 use super::{Carrier, SeenPath};
 use crate::ceiling::pcie::ASSUMED_MPS_BYTES;
-use crate::ceiling::shared::{Limit, together};
+use crate::ceiling::shared::{Limit, together, widest};
 use crate::ceiling::{exact, iops_of, mix, nvme, times};
 use crate::record::{
     Ceiling, CeilingKind, Ceilings, DirectionCeilings, IopsBand, Predicted, RateBand,
@@ -131,21 +131,28 @@ fn limits(path: &SeenPath, workload: &Workload, with_commands: bool) -> Vec<Limi
 }
 
 /// The narrowest link that all of these paths go through, and what it lets through of this workload, commands
-/// included where they are known; `None` where no link that can be seen is common to all.
+/// included where they are known; `None` where no link that can be seen is common to all, and where one of them
+/// carries nobody knows what: it may be the narrowest. What a link carries may depend on the device (a slow one holds
+/// a wide port): the widest band holds for all, whatever the order of devices.
 #[must_use]
 pub fn narrowest_shared(paths: &[SeenPath], workload: &Workload) -> Option<(String, RateBand)> {
-    let (first, rest) = paths.split_first()?;
     let limits = |path: &SeenPath| limits(path, workload, true);
-    let others: Vec<Vec<Limit>> = rest.iter().map(limits).collect();
-    let is_common = |limit: &Limit| {
-        let has = |path: &Vec<Limit>| path.iter().any(|other| other.name == limit.name);
-        others.iter().all(has)
-    };
-    limits(first)
-        .into_iter()
-        .filter(is_common)
-        .filter_map(|limit| Some((limit.name, limit.band?)))
-        .min_by(|one, other| one.1.high_bytes_per_s.total_cmp(&other.1.high_bytes_per_s))
+    let all: Vec<Vec<Limit>> = paths.iter().map(limits).collect();
+    let mut narrowest: Option<(String, RateBand)> = None;
+    for link in all.first()? {
+        let same = |path: &Vec<Limit>| path.iter().find(|limit| limit.name == link.name).cloned();
+        let Some(same) = all.iter().map(same).collect::<Option<Vec<Limit>>>() else {
+            continue;
+        };
+        let band = same.iter().filter_map(|limit| limit.band).reduce(widest)?;
+        let is_narrower = narrowest
+            .as_ref()
+            .is_none_or(|(_, least)| band.high_bytes_per_s < least.high_bytes_per_s);
+        if is_narrower {
+            narrowest = Some((link.name.clone(), band));
+        }
+    }
+    narrowest
 }
 
 /// `16 GT/s x4, MPS 256`; `8 GT/s x4, MPS assumed 128 to 512 (not root)`.

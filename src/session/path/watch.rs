@@ -70,12 +70,18 @@ impl PathWatch {
         }
     }
 
-    /// Takes the last look, at counters too, and gives the paths back with what was seen.
+    /// Takes the last look, at counters too, and gives the paths back with what was seen. A drive that does not
+    /// answer (`answers` is false) is not asked what it has counted: that would wait for it once more, and the
+    /// kernel's recovery would add errors of its own.
     #[must_use]
-    pub fn finish(mut self) -> Vec<SeenPath> {
+    pub fn finish(mut self, answers: bool) -> Vec<SeenPath> {
         self.compare();
         for (path, before) in self.paths.iter_mut().zip(self.counts) {
-            let now = counts(&self.sysfs, path);
+            let now = if answers {
+                counts(&self.sysfs, path)
+            } else {
+                kernels_counts(path)
+            };
             let grown_of = |before| grown(before, &now.read);
             path.record.counters = before.read.iter().map(grown_of).collect();
             for late in now
@@ -147,6 +153,17 @@ fn grown(before: &Count, now: &[Count]) -> CounterDelta {
 }
 
 fn counts(sysfs: &Sysfs, path: &SeenPath) -> Counts {
+    let mut all = kernels_counts(path);
+    for link in &path.links {
+        if let Look::Ata(link) = &link.look {
+            add_drives_own(sysfs, link, &mut all);
+        }
+    }
+    all
+}
+
+/// What the kernel has counted, which no device is asked for.
+fn kernels_counts(path: &SeenPath) -> Counts {
     let mut all = Counts::default();
     let mut add = |at: &str, counter: &str, count: Option<u64>| {
         if let Some(count) = count {
@@ -184,11 +201,6 @@ fn counts(sysfs: &Sysfs, path: &SeenPath) -> Counts {
                 let errors = link.recent_errors_count.as_ref().ok().copied();
                 add(&link.port, "recent errors", errors);
             }
-        }
-    }
-    for link in &path.links {
-        if let Look::Ata(link) = &link.look {
-            add_drives_own(sysfs, link, &mut all);
         }
     }
     all
