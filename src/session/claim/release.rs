@@ -22,7 +22,7 @@ impl Claimer<'_> {
     /// tried where names were given; with `None` all are tried.
     pub fn release(&self, wanted: Option<&[Bdf]>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs)?;
         let all = match wanted {
             Some(wanted) => wanted.to_vec(),
             None => store
@@ -44,6 +44,20 @@ impl Claimer<'_> {
             }
         }
         failed.map_or(Ok(moved), Err)
+    }
+
+    /// Gives one back if its entry is still such a one, which others may change until the state is held.
+    pub(super) fn release_if(
+        &self,
+        bdf: Bdf,
+        is_wanted: impl FnOnce(&Entry) -> bool,
+    ) -> Result<Vec<Moved>, ClaimError> {
+        self.must_be_root("release")?;
+        let mut store = Store::open_to_give_back(self.sysfs)?;
+        if store.state.of(bdf).is_some_and(is_wanted) {
+            return Ok(vec![self.give_back(&mut store, bdf)?]);
+        }
+        Ok(Vec::new())
     }
 
     /// What [`Claimer::release`] would do, without doing it.
@@ -128,13 +142,18 @@ impl Claimer<'_> {
                 .map_err(kept)?;
         } else if let Some(entry) = entry.as_ref().filter(|_| is_there) {
             // Somebody has moved it already: only what we reserved it for is ours to undo.
-            let reserved = binder.reserved_for(bdf).ok().flatten();
+            let reserved = binder.reserved_for(bdf).map_err(kept)?;
             let ours = [Some(entry.driver.as_str()), entry.driver_before.as_deref()];
             if reserved.is_some() && ours.contains(&reserved.as_deref()) {
                 // A claim whose unbinding has hung: it may still be taken from the driver that has it.
                 binder
                     .reserve_for(bdf, entry.override_before.as_deref())
                     .map_err(kept)?;
+            }
+            // That has waited for the driver if it was still at work: it may have let go, or failed to start.
+            moved = self.look_back(&store.state, bdf)?;
+            if moved.changed {
+                self.bind_back(bdf, Some(entry), &mut moved).map_err(kept)?;
             }
         }
         if entry.is_some() {

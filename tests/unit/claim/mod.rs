@@ -183,6 +183,112 @@ fn a_driver_that_does_not_let_go_is_given_up_and_not_forgotten() {
 }
 
 #[test]
+fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    *kernel.stuck.borrow_mut() = Some(NVME_A.to_owned());
+    claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    let first = State::peek(&sysfs).of(bdf(NVME_A)).cloned().unwrap();
+    let error = claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    assert_eq!(error.exit_code(), 3, "still held: {error}");
+    assert_eq!(State::peek(&sysfs).claims, std::slice::from_ref(&first));
+    // The kernel has done it after all, and nobody has looked for another driver.
+    *kernel.stuck.borrow_mut() = None;
+    kernel.unbind(NVME_A);
+    assert_eq!(kernel.driver(NVME_A), None);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
+    let state = State::peek(&sysfs);
+    assert_eq!(state.claims, [first]);
+    let known = state.by_former_path(Path::new("/dev/nvme0n2"));
+    assert_eq!(known, Some((bdf(NVME_A), Some(2))));
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
+    assert_eq!(nodes(&kernel.root), before);
+}
+
+/// The link to a driver is there while that one starts, and goes where it fails.
+#[test]
+fn a_driver_that_fails_while_it_is_waited_for_is_not_taken_for_bound() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    // Killed once the driver was asked to start.
+    assert!(killed(&kernel, 4, || {
+        claimer.release(None).unwrap();
+    }));
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    *kernel.failing.borrow_mut() = Some(NVME_A.to_owned());
+    let back = claimer.release(None).unwrap();
+    assert_eq!(*kernel.failing.borrow(), None, "it has failed");
+    assert!(back[0].changed, "{back:?}");
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
+    assert_eq!(nodes(&kernel.root), before);
+    assert_eq!(State::peek(&sysfs).claims, []);
+}
+
+/// It fails again and again: then it is not forgotten.
+#[test]
+fn a_driver_that_fails_for_good_leaves_the_device_remembered() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert!(killed(&kernel, 4, || {
+        claimer.release(None).unwrap();
+    }));
+    *kernel.failing.borrow_mut() = Some(NVME_A.to_owned());
+    *kernel.stubborn.borrow_mut() = Some(NVME_A.to_owned());
+    let error = claimer.release(None).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ClaimError::Bind {
+                error: BindError::NotBound { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+    *kernel.stubborn.borrow_mut() = None;
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+}
+
+#[test]
+fn what_a_process_has_left_is_given_back_and_nothing_of_others() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    // Neither process is there any more.
+    claimer.claim(&[bdf(NVME_A)], Some(71)).unwrap();
+    claimer.claim(&[bdf(NVME_B)], Some(72)).unwrap();
+    assert_eq!(claimer.release_of(70).unwrap(), []);
+    let back = claimer.release_of(72).unwrap();
+    assert_eq!(back.len(), 1);
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+
+    // One that cannot be given back does not hold up the next.
+    claimer.claim(&[bdf(NVME_B)], Some(71)).unwrap();
+    *kernel.stubborn.borrow_mut() = Some(NVME_A.to_owned());
+    let error = claimer.release_of(71).unwrap_err();
+    assert!(matches!(error, ClaimError::Bind { .. }), "{error}");
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+    let state = State::peek(&sysfs);
+    assert!(state.of(bdf(NVME_A)).is_some() && state.of(bdf(NVME_B)).is_none());
+    *kernel.stubborn.borrow_mut() = None;
+    claimer.release_of(71).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+}
+
+#[test]
 fn what_somebody_has_moved_meanwhile_is_left_to_him() {
     let tree = lab();
     let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));

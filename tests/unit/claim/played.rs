@@ -49,6 +49,8 @@ pub struct Played {
     pub stubborn: RefCell<Option<String>>,
     /// Its driver does not let go of this function, whose lock it holds meanwhile.
     pub stuck: RefCell<Option<String>>,
+    /// The driver of this function is still starting, holds its lock, and fails.
+    pub failing: RefCell<Option<String>>,
     /// More huge pages than these there are not.
     pub huge_pages_max: u64,
 }
@@ -62,6 +64,7 @@ impl Played {
             killed_at: Cell::new(usize::MAX),
             stubborn: RefCell::default(),
             stuck: RefCell::default(),
+            failing: RefCell::default(),
             huge_pages_max: 1000,
         }
     }
@@ -121,6 +124,17 @@ impl Played {
         std::fs::remove_file(self.device(bdf).join("driver")).unwrap();
     }
 
+    /// Whether a driver that does not let go holds the lock of the device that the file belongs to.
+    fn is_held(&self, path: &Path) -> bool {
+        let shown = path.strip_prefix(&self.root).unwrap().display().to_string();
+        let stuck = self.stuck.borrow();
+        stuck.as_deref().is_some_and(|bdf| {
+            let unbound = format!("unbind={bdf}");
+            (shown.starts_with("sys/bus/pci/devices") && shown.contains(bdf))
+                && (self.log.borrow().iter()).any(|line| line.ends_with(&unbound))
+        })
+    }
+
     fn probe(&self, bdf: &str) {
         if self.driver(bdf).is_some() || self.stubborn.borrow().as_deref() == Some(bdf) {
             return;
@@ -150,11 +164,16 @@ impl Kernel for Played {
             .borrow_mut()
             .push(format!("{shown}={}", text.trim()));
         let text = text.trim();
-        if let Some(bdf) = self.stuck.borrow().as_deref()
-            && (shown.starts_with("sys/bus/pci/devices") && shown.contains(bdf))
-            && (self.log.borrow().iter()).any(|line| line.ends_with(&format!("unbind={bdf}")))
-        {
+        if self.is_held(path) {
             return Err(Errno(libc::ETIMEDOUT));
+        }
+        if shown.ends_with("driver_override")
+            && let Some(bdf) = self
+                .failing
+                .borrow_mut()
+                .take_if(|bdf| shown.contains(bdf.as_str()))
+        {
+            self.unbind(&bdf);
         }
         match path.file_name().unwrap().to_str().unwrap() {
             "driver_override" => std::fs::write(path, format!("{text}\n")).unwrap(),
@@ -167,6 +186,13 @@ impl Kernel for Played {
             other => panic!("nobody writes {other}"),
         }
         Ok(())
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Errno> {
+        if self.is_held(path) {
+            return Err(Errno(libc::ETIMEDOUT));
+        }
+        std::fs::read(path).map_err(|error| Errno::of(&error))
     }
 
     fn patience(&self) -> Duration {
