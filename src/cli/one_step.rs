@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
-use crate::config::{ConfigError, Job, Key, Plan, Step as JobStep, plan};
+use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
@@ -179,6 +179,15 @@ pub fn hand_over(
     }
 }
 
+/// The keys of a step, and those of each of its streams.
+fn mappings(step: &JobStep) -> impl Iterator<Item = &Keys> {
+    let streams = match &step.streams {
+        Some(Streams::List { streams, .. }) => streams.as_slice(),
+        Some(Streams::Count(_)) | None => &[],
+    };
+    std::iter::once(&step.keys).chain(streams)
+}
+
 impl Asked<'_> {
     /// The job of these flags over this file, where it suits the verb.
     ///
@@ -207,7 +216,10 @@ impl Asked<'_> {
             )));
         }
         let given = [&job.flags, &job.defaults, &job.steps[0]];
-        let has = |key: &&Key| given.iter().any(|step| step.keys.contains_key(key));
+        let has = |key: &&Key| {
+            let mut mappings = given.into_iter().flat_map(mappings);
+            mappings.any(|keys| keys.contains_key(key))
+        };
         if let Some(key) = self.own_keys.iter().find(has) {
             return Err(OneStepError::Usage(format!(
                 "{} sets {} itself: leave it out",

@@ -1,6 +1,7 @@
 //! `lanemark scale` on simulated devices behind one hop, whose truth is known.
 
 use crate::common::{run, run_json};
+use crate::compare::scratch_dir;
 use lanemark::record::{Record, Scale, VerdictKind};
 
 const MIB: f64 = 1_048_576.0;
@@ -141,4 +142,20 @@ fn counts_are_taken_and_what_cannot_be_done_is_refused_by_name() {
     let apart = run("scale --device sim:hop=a:1G --device sim:hop=a:2G");
     assert_eq!(apart.code, 2);
     assert!(apart.stderr.contains("agree"), "{}", apart.stderr);
+}
+
+#[test]
+fn an_amount_in_a_stream_is_refused() {
+    let dir = scratch_dir();
+    let job = dir.path().join("job.yaml");
+    let text = "steps: [{ rw: read, streams: [{ iodepth: 2 }, { number_ios: 100 }] }]";
+    std::fs::write(&job, text).unwrap();
+    let two = devices(&[100; 2], "");
+    let ran = run(&format!("scale {} {two}", job.display()));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("scale sets number_ios itself"),
+        "{}",
+        ran.stderr
+    );
 }
