@@ -16,7 +16,7 @@ use crate::session::{
     workload_of,
 };
 use crate::sysfs::Sysfs;
-use crate::workload::{Arrival, OpMix};
+use crate::workload::Arrival;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -130,10 +130,9 @@ fn counts(text: &str, devices_count: u32) -> Result<Vec<u32>, OneStepError> {
 
 /// What `scale` cannot do with a step.
 fn fits(step: &StepPlan) -> Result<(), OneStepError> {
-    let moves_data = |ops: &OpMix| !matches!(ops, OpMix::Trim | OpMix::Probe);
-    if !step.streams.iter().all(|stream| moves_data(&stream.ops)) {
+    if !step.streams.iter().all(|stream| stream.ops.carries_data()) {
         return Err(OneStepError::Usage(
-            "scale is for reads and writes: a trim or a probe moves nothing over the hop"
+            "scale is for reads and writes: a trim, a writezeroes or a probe moves nothing over the hop"
                 .to_owned(),
         ));
     }

@@ -128,6 +128,11 @@ fn counts_are_taken_and_what_cannot_be_done_is_refused_by_name() {
             "--rw randtrim --allow-write SIM0",
             "scale is for reads and writes",
         ),
+        (
+            "--rw writezeroes --allow-write SIM0",
+            "scale is for reads and writes: a trim, a writezeroes",
+        ),
+        ("--rw probe", "scale is for reads and writes"),
         ("--sweep iodepth=1,2", "sweep"),
         ("--expect p99<=1ms", "expect"),
         ("--steadystate iops:2%", "steadystate"),
