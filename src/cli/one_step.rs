@@ -244,6 +244,10 @@ impl Asked<'_> {
             ("derive", !job.derive.is_empty()),
             ("expect", any(|step| step.keys.contains_key(&Key::Expect))),
             (
+                "cool_down",
+                any(|step| step.keys.contains_key(&Key::CoolDown)),
+            ),
+            (
                 "steadystate",
                 any(|step| step.keys.contains_key(&Key::Steadystate)),
             ),

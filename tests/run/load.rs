@@ -101,6 +101,10 @@ fn what_load_decides_itself_is_refused() {
     for (words, word) in [
         ("load --device sim --rate_iops 5", "rate"),
         ("load --device sim --number_ios 5", "number_ios"),
+        (
+            "load --device sim --cool_down 5s",
+            "cool_down has no effect on load",
+        ),
         ("load --device sim --load 50,10", "--load"),
         ("load --device sim --p99 5", "--p99"),
         ("load", "device"),

@@ -135,6 +135,7 @@ fn counts_are_taken_and_what_cannot_be_done_is_refused_by_name() {
         ("--rw probe", "scale is for reads and writes"),
         ("--sweep iodepth=1,2", "sweep"),
         ("--expect p99<=1ms", "expect"),
+        ("--cool_down 5s", "cool_down has no effect on scale"),
         ("--steadystate iops:2%", "steadystate"),
     ] {
         let ran = run(&format!("scale {four} {words}"));
