@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
+use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
@@ -287,7 +288,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Opens the devices and asks the guard.
+    /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the
+    /// devices and the plan.
     ///
     /// # Errors
     /// [`OneStepError`], before any measurement.
@@ -297,6 +299,7 @@ impl Asked<'_> {
         control: Arc<Control>,
         observer: &mut dyn Observer,
         sysfs: &Sysfs,
+        judge: impl FnOnce(&[DeviceFacts], &Plan) -> Result<(), OneStepError>,
     ) -> Result<Ready, OneStepError> {
         let mut setup = Setup {
             control: &control,
@@ -309,7 +312,9 @@ impl Asked<'_> {
             sysfs,
             &mut setup,
         )?;
-        let plan = plan(job, &opened.facts(), run::fresh_seed())?;
+        let facts = opened.facts();
+        let plan = plan(job, &facts, run::fresh_seed())?;
+        judge(&facts, &plan)?;
         let consent = self.safety.consent()?;
         let permits = permits(&plan, &opened, &consent, sysfs)?;
         let mut notes = opened.notes();

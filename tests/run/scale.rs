@@ -165,3 +165,38 @@ fn an_amount_in_a_stream_is_refused() {
         ran.stderr
     );
 }
+
+/// Two streams keep two reactors busy, and one device alone has but one.
+#[test]
+fn a_count_that_makes_no_plan_is_a_mistake_in_the_job_and_found_first() {
+    let two = devices(&[100; 2], "");
+    let (ran, record) = run_json(&format!("scale {two} {SHORT} --streams 1 --reactors 2"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(record.steps.is_empty());
+    let error = record.error.unwrap();
+    assert_eq!(error.kind, "usage");
+    assert!(error.text.contains("2 reactors"), "{}", error.text);
+}
+
+#[test]
+fn mistakes_are_told_before_the_guard_is_asked() {
+    let dir = scratch_dir();
+    let mut words = "scale --rw write".to_owned();
+    for name in ["one", "two"] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+        words += &format!(" --device {}", path.display());
+    }
+    // Without a mistake it is the guard that refuses.
+    assert_eq!(run(&words).code, 3);
+    let bad = [
+        ("--counts 3", "--counts 3"),
+        ("--rate_iops 10", "rate_iops"),
+        ("--streams 1 --reactors 2", "2 reactors"),
+    ];
+    for (flags, named) in bad {
+        let ran = run(&format!("{words} {flags}"));
+        assert_eq!(ran.code, 2, "{flags}: {}", ran.stderr);
+        assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
+    }
+}
