@@ -14,7 +14,7 @@ use crate::method::compare::saved::{self, SavedRules, SavedSide};
 use crate::method::compare::side::{Devices, SideSpec};
 use crate::method::compare::ways;
 use crate::reactor::Control;
-use crate::record::{Comparison, Failure, Outcome};
+use crate::record::{Comparison, Failure};
 use crate::report::{Format, render_comparison};
 use crate::session::claim::Claimer;
 use crate::session::{SessionError, environment, tool};
@@ -149,11 +149,7 @@ pub fn run(args: &CompareArgs) -> Exit {
 }
 
 fn hand_over(comparison: &Comparison, output: Output, format: Format) -> Exit {
-    let mut exit = match comparison.status {
-        Outcome::Finished => Exit::Ok,
-        Outcome::Interrupted => Exit::Interrupted,
-        Outcome::Failed | Outcome::Refused => Exit::Failed,
-    };
+    let mut exit = Exit::of_comparison(comparison.status, comparison.error.as_ref());
     comparison.error.iter().for_each(output::complain);
     for miss in &comparison.misses {
         output::complain(&Failure {

@@ -82,6 +82,17 @@ impl Exit {
         })
     }
 
+    /// What a comparison comes to, criteria apart: one that failed ends as its error says.
+    #[must_use]
+    pub fn of_comparison(status: Outcome, error: Option<&Failure>) -> Self {
+        let said = error.map(|error| Self::of_code(error.exit_code));
+        match status {
+            Outcome::Finished => said.unwrap_or(Self::Ok),
+            Outcome::Interrupted => said.unwrap_or(Self::Ok).and(Self::Interrupted),
+            Outcome::Failed | Outcome::Refused => said.unwrap_or(Self::Failed),
+        }
+    }
+
     fn of_part(status: Outcome, error: Option<&Failure>) -> Self {
         let said = error.map(|error| Self::of_code(error.exit_code));
         match status {
@@ -114,6 +125,29 @@ mod tests {
                 assert_eq!(light.and(*heavy), *heavy);
             }
         }
+    }
+
+    #[test]
+    fn a_comparison_ends_as_its_error_says() {
+        let of = |status, code: Option<u8>| {
+            let error = code.map(|exit_code| Failure {
+                kind: "guard".to_owned(),
+                text: "B: refused".to_owned(),
+                next_step: String::new(),
+                exit_code,
+            });
+            Exit::of_comparison(status, error.as_ref())
+        };
+        for code in [1, 2, 3] {
+            assert_eq!(of(Outcome::Failed, Some(code)).code(), code);
+        }
+        assert_eq!(of(Outcome::Failed, None), Exit::Failed);
+        assert_eq!(of(Outcome::Finished, None), Exit::Ok);
+        assert_eq!(of(Outcome::Interrupted, None), Exit::Interrupted);
+        assert_eq!(of(Outcome::Interrupted, Some(3)), Exit::Refused);
+        // A criterion that is missed besides: 3 > 1 > 5.
+        let missed = |code| of(Outcome::Failed, Some(code)).and(Exit::Criterion).code();
+        assert_eq!([missed(3), missed(1)], [3, 1]);
     }
 
     #[test]

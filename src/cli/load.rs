@@ -188,8 +188,8 @@ impl Loaded for Device<'_> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
         }
-        let plan = self.plan(ask).map_err(|error| SessionError::Refused {
-            device: ask.name.clone(),
+        let plan = self.plan(ask).map_err(|error| SessionError::Unplanned {
+            step: ask.name.clone(),
             why: error.to_string(),
         })?;
         self.ran_count += 1;
@@ -210,7 +210,7 @@ fn loaded(
 ) -> Result<(Record, LoadResult), OneStepError> {
     let (job, load) = (&judged.job, &judged.load);
     let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
     let mut device = Device {
         session: &ready.session,
         opened: &ready.opened,

@@ -5,7 +5,8 @@ use super::exit::Exit;
 use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
-use crate::config::{ConfigError, Job, Key, Plan, Step as JobStep, plan};
+use crate::backend::DeviceFacts;
+use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
@@ -179,6 +180,15 @@ pub fn hand_over(
     }
 }
 
+/// The keys of a step, and those of each of its streams.
+fn mappings(step: &JobStep) -> impl Iterator<Item = &Keys> {
+    let streams = match &step.streams {
+        Some(Streams::List { streams, .. }) => streams.as_slice(),
+        Some(Streams::Count(_)) | None => &[],
+    };
+    std::iter::once(&step.keys).chain(streams)
+}
+
 impl Asked<'_> {
     /// The job of these flags over this file, where it suits the verb.
     ///
@@ -207,7 +217,10 @@ impl Asked<'_> {
             )));
         }
         let given = [&job.flags, &job.defaults, &job.steps[0]];
-        let has = |key: &&Key| given.iter().any(|step| step.keys.contains_key(key));
+        let has = |key: &&Key| {
+            let mut mappings = given.into_iter().flat_map(mappings);
+            mappings.any(|keys| keys.contains_key(key))
+        };
         if let Some(key) = self.own_keys.iter().find(has) {
             return Err(OneStepError::Usage(format!(
                 "{} sets {} itself: leave it out",
@@ -231,6 +244,10 @@ impl Asked<'_> {
             ("steady", job.steady.is_some()),
             ("derive", !job.derive.is_empty()),
             ("expect", any(|step| step.keys.contains_key(&Key::Expect))),
+            (
+                "cool_down",
+                any(|step| step.keys.contains_key(&Key::CoolDown)),
+            ),
             (
                 "steadystate",
                 any(|step| step.keys.contains_key(&Key::Steadystate)),
@@ -271,7 +288,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Opens the devices and asks the guard.
+    /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the
+    /// devices and the plan.
     ///
     /// # Errors
     /// [`OneStepError`], before any measurement.
@@ -281,6 +299,7 @@ impl Asked<'_> {
         control: Arc<Control>,
         observer: &mut dyn Observer,
         sysfs: &Sysfs,
+        judge: impl FnOnce(&[DeviceFacts], &Plan) -> Result<(), OneStepError>,
     ) -> Result<Ready, OneStepError> {
         let mut setup = Setup {
             control: &control,
@@ -293,7 +312,9 @@ impl Asked<'_> {
             sysfs,
             &mut setup,
         )?;
-        let plan = plan(job, &opened.facts(), run::fresh_seed())?;
+        let facts = opened.facts();
+        let plan = plan(job, &facts, run::fresh_seed())?;
+        judge(&facts, &plan)?;
         let consent = self.safety.consent()?;
         let permits = permits(&plan, &opened, &consent, sysfs)?;
         let mut notes = opened.notes();

@@ -186,8 +186,8 @@ impl Devices<'_> {
         }
         let plan = self
             .plan(setting, name)
-            .map_err(|error| SessionError::Refused {
-                device: name.to_owned(),
+            .map_err(|error| SessionError::Unplanned {
+                step: name.to_owned(),
                 why: error.to_string(),
             })?;
         self.ran_count += 1;
@@ -233,7 +233,7 @@ fn measured(
     sysfs: &Sysfs,
 ) -> Result<(Record, PeakResult), OneStepError> {
     let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
     let Ready {
         opened,
         session,

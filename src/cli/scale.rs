@@ -6,6 +6,7 @@ use super::one_step::{Asked, OneStepError, Ready, hand_over};
 use super::output::{self, Output};
 use super::progress::{self, Mode};
 use super::{JobFlags, run, scale_text, signals};
+use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, plan_json, step_json};
 use crate::method::scale::{Ask, ScalePlan, Scaled, measure};
 use crate::reactor::{Control, StopCause};
@@ -16,10 +17,11 @@ use crate::session::{
     workload_of,
 };
 use crate::sysfs::Sysfs;
-use crate::workload::{Arrival, OpMix};
+use crate::workload::Arrival;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -130,10 +132,9 @@ fn counts(text: &str, devices_count: u32) -> Result<Vec<u32>, OneStepError> {
 
 /// What `scale` cannot do with a step.
 fn fits(step: &StepPlan) -> Result<(), OneStepError> {
-    let moves_data = |ops: &OpMix| !matches!(ops, OpMix::Trim | OpMix::Probe);
-    if !step.streams.iter().all(|stream| moves_data(&stream.ops)) {
+    if !step.streams.iter().all(|stream| stream.ops.carries_data()) {
         return Err(OneStepError::Usage(
-            "scale is for reads and writes: a trim or a probe moves nothing over the hop"
+            "scale is for reads and writes: a trim, a writezeroes or a probe moves nothing over the hop"
                 .to_owned(),
         ));
     }
@@ -141,6 +142,34 @@ fn fits(step: &StepPlan) -> Result<(), OneStepError> {
         return Err(OneStepError::Usage(
             "scale finds out how much goes: leave rate_iops out".to_owned(),
         ));
+    }
+    Ok(())
+}
+
+/// The counts asked for, or the usual ones.
+fn counts_of(args: &ScaleArgs, devices_count: usize) -> Result<Vec<u32>, OneStepError> {
+    let devices_count = u32::try_from(devices_count).unwrap_or(u32::MAX);
+    match &args.counts {
+        Some(text) => counts(text, devices_count),
+        None => Ok(ScalePlan::usual_counts(devices_count)),
+    }
+}
+
+/// Whether the job makes a plan for each device alone and for every count: what is wrong with one of them is said
+/// before the first is measured.
+fn plans(job: &Job, facts: &[DeviceFacts], counts: &[u32], seed: u64) -> Result<(), OneStepError> {
+    let alone = facts
+        .iter()
+        .map(|one| (one.path.clone(), slice::from_ref(one)));
+    let together = counts.iter().map(|count| {
+        let first = &facts[..facts.len().min(*count as usize)];
+        (format!("{count} devices"), first)
+    });
+    for (step, facts) in alone.chain(together) {
+        plan(job, facts, seed).map_err(|error| SessionError::Unplanned {
+            step,
+            why: error.to_string(),
+        })?;
     }
     Ok(())
 }
@@ -196,8 +225,8 @@ impl Scaled for Devices<'_> {
             return Err(SessionError::Interrupted);
         }
         self.ran_count += 1;
-        let plan = self.plan(ask).map_err(|error| SessionError::Refused {
-            device: ask.name.clone(),
+        let plan = self.plan(ask).map_err(|error| SessionError::Unplanned {
+            step: ask.name.clone(),
             why: error.to_string(),
         })?;
         let own = &plan.steps[0];
@@ -257,17 +286,17 @@ fn measured(
     sysfs: &Sysfs,
 ) -> Result<Record, OneStepError> {
     let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs)?;
+    let mut counts = Vec::new();
+    let judge = |facts: &[DeviceFacts], whole: &Plan| {
+        fits(&whole.steps[0])?;
+        counts = counts_of(args, facts.len())?;
+        plans(job, facts, &counts, whole.seed)
+    };
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let own = &ready.plan.steps[0];
-    fits(own)?;
     let facts = ready.opened.facts();
-    let devices_count = u32::try_from(facts.len()).unwrap_or(u32::MAX);
     let is_sim = matches!(ready.opened, Opened::Sim { .. });
     let nodes = nodes(&ready, own, sysfs);
-    let counts = match &args.counts {
-        Some(text) => counts(text, devices_count)?,
-        None => ScalePlan::usual_counts(devices_count),
-    };
     let plan = ScalePlan {
         devices: facts.iter().map(|one| one.path.clone()).collect(),
         counts,

@@ -131,7 +131,11 @@ fn shared_line(scale: &Scale) -> String {
 
 fn saturation_line(scale: &Scale) -> String {
     let Some(count) = scale.saturation_count else {
-        return "saturation: nothing was moved".to_owned();
+        return if scale.rows.iter().any(|row| row.sum_bytes_per_s > 0.0) {
+            "saturation: not all devices were run together".to_owned()
+        } else {
+            "saturation: nothing was moved".to_owned()
+        };
     };
     let all = scale.drives.len();
     let of_alone = scale.rows.last().and_then(|row| row.of_alone_ratio);

@@ -47,7 +47,8 @@ pub struct LoadResult {
     pub peak_iops: f64,
     /// The rate and share of each point of the sweep, in the order of its steps after the first.
     pub points: Vec<(f64, u64)>,
-    /// The highest rate that kept the percentile; absent where none did, or none was searched.
+    /// The highest rate that kept the percentile, as far as the search came; absent where none did, or none was
+    /// searched.
     pub highest_iops: Option<u64>,
     /// Why it ended before its end; absent where it did not.
     pub error: Option<SessionError>,
@@ -137,7 +138,10 @@ fn search(limit_ns: u64, result: &mut LoadResult, device: &mut dyn Loaded) -> Op
             name: format!("search {probe}: {rate_iops} IOPS"),
             rate_iops: Some(rate_iops.max(1)),
         };
-        let step = result.add(device, &ask)?;
+        // What was found before an end stays found.
+        let Some(step) = result.add(device, &ask) else {
+            return good;
+        };
         if keeps(step, limit_ns) {
             good = Some(rate_iops);
         } else {
@@ -171,3 +175,7 @@ fn total_iops(step: &Step) -> f64 {
 fn share(iops: f64, ratio: f64) -> u64 {
     ((iops * ratio) as u64).max(1)
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -420,14 +420,17 @@ fn settle(scale: &mut Scale) {
                 (pct(band.high_bytes_per_s), pct(band.low_bytes_per_s));
         }
     }
+    let of_alone = scale.rows.last().and_then(|row| row.of_alone_ratio);
+    let is_complete = (scale.drives.iter()).all(|drive| drive.together_bytes_per_s.is_some());
+    // Of a curve that was cut off while it rose, the last row would be the most.
+    let is_top_known = is_complete || of_alone.is_some_and(|ratio| ratio < SATURATION_RATIO);
     let sums = || scale.rows.iter().map(|row| row.sum_bytes_per_s);
     let most = sums().fold(0.0, f64::max);
-    if most > 0.0 {
+    if most > 0.0 && is_top_known {
         let enough = |row: &&ScaleRow| row.sum_bytes_per_s >= SATURATION_RATIO * most;
         let first = scale.rows.iter().find(enough);
         scale.saturation_count = first.map(|row| row.devices_count);
     }
-    let of_alone = scale.rows.last().and_then(|row| row.of_alone_ratio);
     let is_whole = scale.drives.iter().all(|drive| drive.kept_ratio.is_some());
     scale.is_held_back = of_alone
         .filter(|_| is_whole)

@@ -198,7 +198,21 @@ fn what_was_measured_before_an_end_is_kept() {
         let whole = fails_at > 5;
         assert_eq!(result.scale.is_held_back.is_some(), whole, "{fails_at}");
         assert_eq!(result.scale.shared.is_some(), whole, "{fails_at}");
+        assert_eq!(result.scale.saturation_count, whole.then_some(3));
         assert_eq!(result.steps.len(), (fails_at - 1).min(5), "{fails_at}");
+    }
+}
+
+/// A curve that is flat already when it is cut off has its point; one that still rose has none.
+#[test]
+fn the_saturation_point_of_a_part_is_said_only_where_the_top_is_held_back() {
+    let plan = plan_of(4);
+    for (hop, fails_at, wanted) in [(150e6, 6, Some(2)), (250e6, 6, None), (250e6, 7, Some(3))] {
+        let mut model = Model::new(&[100e6; 4], hop);
+        model.fails_at = Some(fails_at);
+        let scale = measure(&plan, &mut model).scale;
+        assert_eq!(scale.saturation_count, wanted, "{hop} {fails_at}");
+        assert_eq!(scale.is_held_back, None);
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Scale {
     pub rows: Vec<ScaleRow>,
     /// Each device alone, and with all others.
     pub drives: Vec<ScaleDrive>,
-    /// Least number of devices that gives 97 % of the most; absent where nothing was moved.
+    /// Least number of devices that gives 97 % of the most; absent where nothing was moved, and where it ended before all
+    /// were run together and nothing held back those that were.
     pub saturation_count: Option<u32>,
     /// Whether all together move less than 97 % of what they move alone: something that they share is full.
     /// Absent where not all were run together.

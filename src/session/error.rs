@@ -75,6 +75,14 @@ pub enum SessionError {
         /// The finding, and what to do.
         why: String,
     },
+    /// The job makes no plan for a window of a verb that makes its own.
+    #[error("{step}: {why}")]
+    Unplanned {
+        /// The window.
+        step: String,
+        /// What is wrong with the job.
+        why: String,
+    },
     /// The name leads to no one device.
     #[error("{device}: {why}")]
     Unclear {
@@ -125,6 +133,7 @@ impl SessionError {
             Self::Sim(_)
             | Self::WrongBackend { .. }
             | Self::SameDevice { .. }
+            | Self::Unplanned { .. }
             | Self::NothingToPrepare => "usage",
             Self::Cpu(_) | Self::TooFewCpus { .. } => "cpu",
             Self::Reactor(ReactorError::Queue(error)) if is_gone(error) => "gone",

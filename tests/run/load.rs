@@ -1,6 +1,7 @@
 //! Open loop: arrivals that do not wait for the device, latency against load, the highest rate that holds.
 
 use crate::common::{run, run_json};
+use crate::compare::scratch_dir;
 
 #[test]
 fn a_fixed_rate_gives_rate_times_time_samples_and_poisson_three_sigma() {
@@ -100,6 +101,10 @@ fn what_load_decides_itself_is_refused() {
     for (words, word) in [
         ("load --device sim --rate_iops 5", "rate"),
         ("load --device sim --number_ios 5", "number_ios"),
+        (
+            "load --device sim --cool_down 5s",
+            "cool_down has no effect on load",
+        ),
         ("load --device sim --load 50,10", "--load"),
         ("load --device sim --p99 5", "--p99"),
         ("load", "device"),
@@ -107,5 +112,27 @@ fn what_load_decides_itself_is_refused() {
         let ran = run(&format!("{words} --format json"));
         assert_eq!(ran.code, 2, "{words}");
         assert!(ran.stderr.contains(word), "{words}: {}", ran.stderr);
+    }
+}
+
+/// A rate in one stream would make the closed loop's figure that of the rate.
+#[test]
+fn what_load_decides_itself_is_refused_in_streams_too() {
+    let dir = scratch_dir();
+    let job = dir.path().join("job.yaml");
+    let layers = |streams: &str| {
+        [
+            format!("steps: [{{ rw: randread, streams: {streams} }}]"),
+            format!("defaults: {{ streams: {streams} }}\nsteps: [{{ rw: randread }}]"),
+        ]
+    };
+    for key in ["rate_iops", "number_ios", "io_size", "passes"] {
+        for text in layers(&format!("[{{ iodepth: 2 }}, {{ {key}: 1000 }}]")) {
+            std::fs::write(&job, &text).unwrap();
+            let ran = run(&format!("load {} --device sim", job.display()));
+            assert_eq!(ran.code, 2, "{text}: {}", ran.stderr);
+            let said = format!("load sets {key} itself");
+            assert!(ran.stderr.contains(&said), "{text}: {}", ran.stderr);
+        }
     }
 }

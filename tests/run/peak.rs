@@ -41,6 +41,7 @@ fn what_peak_sets_itself_is_refused_by_name() {
         ("--reactors 2", "reactors"),
         ("--rate_iops 5", "rate_iops"),
         ("--streams 2", "streams"),
+        ("--cool_down 5s", "cool_down has no effect on peak"),
         ("--batch complete_min=4", "batch.complete_min"),
         ("--most_depth 100", "--most_depth"),
         ("--most_reactors 0", "--most_reactors"),

@@ -1,6 +1,7 @@
 //! `lanemark scale` on simulated devices behind one hop, whose truth is known.
 
 use crate::common::{run, run_json};
+use crate::compare::scratch_dir;
 use lanemark::record::{Record, Scale, VerdictKind};
 
 const MIB: f64 = 1_048_576.0;
@@ -127,8 +128,14 @@ fn counts_are_taken_and_what_cannot_be_done_is_refused_by_name() {
             "--rw randtrim --allow-write SIM0",
             "scale is for reads and writes",
         ),
+        (
+            "--rw writezeroes --allow-write SIM0",
+            "scale is for reads and writes: a trim, a writezeroes",
+        ),
+        ("--rw probe", "scale is for reads and writes"),
         ("--sweep iodepth=1,2", "sweep"),
         ("--expect p99<=1ms", "expect"),
+        ("--cool_down 5s", "cool_down has no effect on scale"),
         ("--steadystate iops:2%", "steadystate"),
     ] {
         let ran = run(&format!("scale {four} {words}"));
@@ -141,4 +148,55 @@ fn counts_are_taken_and_what_cannot_be_done_is_refused_by_name() {
     let apart = run("scale --device sim:hop=a:1G --device sim:hop=a:2G");
     assert_eq!(apart.code, 2);
     assert!(apart.stderr.contains("agree"), "{}", apart.stderr);
+}
+
+#[test]
+fn an_amount_in_a_stream_is_refused() {
+    let dir = scratch_dir();
+    let job = dir.path().join("job.yaml");
+    let text = "steps: [{ rw: read, streams: [{ iodepth: 2 }, { number_ios: 100 }] }]";
+    std::fs::write(&job, text).unwrap();
+    let two = devices(&[100; 2], "");
+    let ran = run(&format!("scale {} {two}", job.display()));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("scale sets number_ios itself"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// Two streams keep two reactors busy, and one device alone has but one.
+#[test]
+fn a_count_that_makes_no_plan_is_a_mistake_in_the_job_and_found_first() {
+    let two = devices(&[100; 2], "");
+    let (ran, record) = run_json(&format!("scale {two} {SHORT} --streams 1 --reactors 2"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(record.steps.is_empty());
+    let error = record.error.unwrap();
+    assert_eq!(error.kind, "usage");
+    assert!(error.text.contains("2 reactors"), "{}", error.text);
+}
+
+#[test]
+fn mistakes_are_told_before_the_guard_is_asked() {
+    let dir = scratch_dir();
+    let mut words = "scale --rw write".to_owned();
+    for name in ["one", "two"] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+        words += &format!(" --device {}", path.display());
+    }
+    // Without a mistake it is the guard that refuses.
+    assert_eq!(run(&words).code, 3);
+    let bad = [
+        ("--counts 3", "--counts 3"),
+        ("--rate_iops 10", "rate_iops"),
+        ("--streams 1 --reactors 2", "2 reactors"),
+    ];
+    for (flags, named) in bad {
+        let ran = run(&format!("{words} {flags}"));
+        assert_eq!(ran.code, 2, "{flags}: {}", ran.stderr);
+        assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
+    }
 }

@@ -95,6 +95,8 @@ pub(super) struct Side {
     /// Absent between windows where the sides must not be open at once.
     opened: Option<Opened>,
     permits: HashMap<String, Permit>,
+    /// What permits are made of anew where devices change hands.
+    consent: Consent,
     pub(super) doubts: Vec<Vec<Warning>>,
     /// About how long each step takes.
     pub(super) steps_s: Vec<f64>,
@@ -265,8 +267,9 @@ impl Devices<'_> {
     fn run(&mut self, window: Window) -> Result<Step, Stop> {
         let side = &mut self.sides[window.side];
         if side.opened.is_none() {
-            let opened = reopen(side, self.session, self.observer).map_err(Stop::Failed)?;
-            side.opened = Some(opened);
+            let is_handed = self.claimer.is_some();
+            let opened = reopen(side, self.session, is_handed, self.observer);
+            side.opened = Some(opened.map_err(Stop::Failed)?);
         }
         let mut step = side.plan.steps[window.step].clone();
         for stream in &mut step.streams {
@@ -355,6 +358,7 @@ fn open_side(
         plan,
         opened: Some(opened),
         permits,
+        consent: leave.consent.clone(),
         doubts,
         steps_s,
         facts,
@@ -363,9 +367,12 @@ fn open_side(
     Ok((side, notes))
 }
 
+/// Opens a side for its next window. Where the devices were handed over since, the guard judges them anew: the kernel
+/// counts a disk that comes back as another, and what the other side did, or anybody, is on it now.
 fn reopen(
     side: &Side,
     session: &Session,
+    is_handed: bool,
     observer: &mut dyn Observer,
 ) -> Result<Opened, SessionError> {
     let mut setup = Setup {
@@ -380,7 +387,11 @@ fn reopen(
         &mut setup,
     )?;
     still_the_same(&side.facts, &opened.facts())?;
-    writable(opened, &side.permits, session)
+    if !is_handed {
+        return writable(opened, &side.permits, session);
+    }
+    let anew = permits(&side.plan, &opened, &side.consent, &session.sysfs)?;
+    writable(opened, &anew, session)
 }
 
 /// Whether these are the devices that the plan was made for. The kernel may give the namespaces of a controller that
@@ -468,25 +479,5 @@ impl Observer for Labelled<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::backend::{Device, NullDevice};
-    use crate::units::Bytes;
-
-    #[test]
-    fn a_name_that_leads_elsewhere_now_is_refused() {
-        let facts = |identity: &str, bytes| DeviceFacts {
-            identity: Some(identity.to_owned()),
-            ..NullDevice::new("/dev/nvme0n1", Bytes(bytes))
-                .facts()
-                .clone()
-        };
-        let planned = [facts("S1 ns:1", 1 << 30)];
-        assert!(still_the_same(&planned, &planned).is_ok());
-        for other in [facts("S1 ns:2", 1 << 30), facts("S1 ns:1", 1 << 20)] {
-            let error = still_the_same(&planned, &[other]).unwrap_err();
-            assert!(matches!(error, SessionError::Unclear { .. }), "{error}");
-        }
-    }
-}
+#[path = "side_tests.rs"]
+mod tests;
