@@ -291,21 +291,16 @@ impl<'a> Claimer<'a> {
             left: String::new(),
         };
         // Remembered before it is done: whoever is killed in between can be cleaned up after.
+        let earlier = store.state.of(claim.bdf).cloned();
         store.state.forget(claim.bdf);
-        store.state.claims.push(Entry {
-            bdf: claim.bdf.to_string(),
-            driver_before: claim.driver_before.clone(),
-            override_before: claim.override_before.clone(),
-            driver: claim.driver.name().to_owned(),
-            boot: state::boot(self.sysfs),
-            for_run_of,
-            namespaces: claim.namespaces.clone(),
-        });
+        let entry = self.entry_of(claim, for_run_of, earlier.as_ref());
+        store.state.claims.push(entry);
         store.save()?;
         for module in claim.driver.modules() {
             if !binder.has_module(module) {
                 binder.load_module(module).map_err(|why| {
                     store.state.forget(claim.bdf);
+                    store.state.claims.extend(earlier.clone());
                     // Nothing was moved: what cannot be written now is stale at the next look.
                     let _ = store.save();
                     ClaimError::Refused {
@@ -321,6 +316,32 @@ impl<'a> Claimer<'a> {
             .move_to(claim.bdf, claim.driver.name())
             .map_err(failed)?;
         Ok(claim.moved(true, notes))
+    }
+
+    /// What is to be remembered of a claim. What an earlier one has remembered and never finished stands: the
+    /// device may be on no driver since, and reserved for ours.
+    fn entry_of(&self, claim: &Claim, for_run_of: Option<u32>, earlier: Option<&Entry>) -> Entry {
+        let mut entry = Entry {
+            bdf: claim.bdf.to_string(),
+            driver_before: claim.driver_before.clone(),
+            override_before: claim.override_before.clone(),
+            driver: claim.driver.name().to_owned(),
+            boot: state::boot(self.sysfs),
+            for_run_of,
+            namespaces: claim.namespaces.clone(),
+        };
+        let Some(earlier) = earlier else {
+            return entry;
+        };
+        entry.override_before.clone_from(&earlier.override_before);
+        if earlier.driver_before.is_some() {
+            entry.driver_before.clone_from(&earlier.driver_before);
+        }
+        // A driver that lets go takes them away one by one.
+        if entry.namespaces.len() < earlier.namespaces.len() {
+            entry.namespaces.clone_from(&earlier.namespaces);
+        }
+        entry
     }
 
     /// A function that is on a user-space driver already. What a killed run has left is ours to give back now.

@@ -183,6 +183,34 @@ fn a_driver_that_does_not_let_go_is_given_up_and_not_forgotten() {
 }
 
 #[test]
+fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    *kernel.stuck.borrow_mut() = Some(NVME_A.to_owned());
+    claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    let first = State::peek(&sysfs).of(bdf(NVME_A)).cloned().unwrap();
+    // The kernel has done it after all, and nobody has looked for another driver.
+    *kernel.stuck.borrow_mut() = None;
+    kernel.unbind(NVME_A);
+    let (shown, gone) = (kernel.device(NVME_A).join("nvme"), kernel.root.join("nvme"));
+    std::fs::rename(&shown, &gone).unwrap();
+    assert_eq!(kernel.driver(NVME_A), None);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
+    let state = State::peek(&sysfs);
+    assert_eq!(state.claims, [first]);
+    let known = state.by_former_path(Path::new("/dev/nvme0n2"));
+    assert_eq!(known, Some((bdf(NVME_A), Some(2))));
+    std::fs::rename(gone, shown).unwrap();
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
+    assert_eq!(nodes(&kernel.root), before);
+}
+
+#[test]
 fn what_somebody_has_moved_meanwhile_is_left_to_him() {
     let tree = lab();
     let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
