@@ -172,12 +172,12 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// [`BindError`]; the function may then be on no driver.
     pub fn move_to(&self, bdf: Bdf, driver: &str) -> Result<(), BindError> {
-        if self.driver(bdf).as_deref() == Some(driver) {
-            return self.reserve_for(bdf, Some(driver));
-        }
         self.reserve_for(bdf, Some(driver))?;
-        self.unbind(bdf)?;
-        self.probe(bdf)?;
+        // Not before: that has waited for a driver that was just starting, and may have failed.
+        if self.driver(bdf).as_deref() != Some(driver) {
+            self.unbind(bdf)?;
+            self.probe(bdf)?;
+        }
         match self.driver(bdf) {
             Some(found) if found == driver => Ok(()),
             found => Err(BindError::NotBound {

@@ -136,6 +136,11 @@ impl Claimer<'_> {
                     .reserve_for(bdf, entry.override_before.as_deref())
                     .map_err(kept)?;
             }
+            // That has waited for the driver if it was still at work: it may have let go, or failed to start.
+            moved = self.look_back(&store.state, bdf)?;
+            if moved.changed {
+                self.bind_back(bdf, Some(entry), &mut moved).map_err(kept)?;
+            }
         }
         if entry.is_some() {
             store.state.forget(bdf);

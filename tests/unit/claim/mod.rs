@@ -210,6 +210,57 @@ fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
     assert_eq!(nodes(&kernel.root), before);
 }
 
+/// The link to a driver is there while that one starts, and goes where it fails.
+#[test]
+fn a_driver_that_fails_while_it_is_waited_for_is_not_taken_for_bound() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let before = nodes(&kernel.root);
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    // Killed once the driver was asked to start.
+    assert!(killed(&kernel, 4, || {
+        claimer.release(None).unwrap();
+    }));
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    *kernel.failing.borrow_mut() = Some(NVME_A.to_owned());
+    let back = claimer.release(None).unwrap();
+    assert_eq!(*kernel.failing.borrow(), None, "it has failed");
+    assert!(back[0].changed, "{back:?}");
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+    assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
+    assert_eq!(nodes(&kernel.root), before);
+    assert_eq!(State::peek(&sysfs).claims, []);
+}
+
+/// It fails again and again: then it is not forgotten.
+#[test]
+fn a_driver_that_fails_for_good_leaves_the_device_remembered() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    claimer.claim(&[bdf(NVME_A)], None).unwrap();
+    assert!(killed(&kernel, 4, || {
+        claimer.release(None).unwrap();
+    }));
+    *kernel.failing.borrow_mut() = Some(NVME_A.to_owned());
+    *kernel.stubborn.borrow_mut() = Some(NVME_A.to_owned());
+    let error = claimer.release(None).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ClaimError::Bind {
+                error: BindError::NotBound { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+    *kernel.stubborn.borrow_mut() = None;
+    claimer.release(None).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+}
+
 #[test]
 fn what_somebody_has_moved_meanwhile_is_left_to_him() {
     let tree = lab();

@@ -49,6 +49,8 @@ pub struct Played {
     pub stubborn: RefCell<Option<String>>,
     /// Its driver does not let go of this function, whose lock it holds meanwhile.
     pub stuck: RefCell<Option<String>>,
+    /// The driver of this function is still starting, holds its lock, and fails.
+    pub failing: RefCell<Option<String>>,
     /// More huge pages than these there are not.
     pub huge_pages_max: u64,
 }
@@ -62,6 +64,7 @@ impl Played {
             killed_at: Cell::new(usize::MAX),
             stubborn: RefCell::default(),
             stuck: RefCell::default(),
+            failing: RefCell::default(),
             huge_pages_max: 1000,
         }
     }
@@ -155,6 +158,14 @@ impl Kernel for Played {
             && (self.log.borrow().iter()).any(|line| line.ends_with(&format!("unbind={bdf}")))
         {
             return Err(Errno(libc::ETIMEDOUT));
+        }
+        if shown.ends_with("driver_override")
+            && let Some(bdf) = self
+                .failing
+                .borrow_mut()
+                .take_if(|bdf| shown.contains(bdf.as_str()))
+        {
+            self.unbind(&bdf);
         }
         match path.file_name().unwrap().to_str().unwrap() {
             "driver_override" => std::fs::write(path, format!("{text}\n")).unwrap(),
