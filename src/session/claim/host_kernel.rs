@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// A driver that takes a healthy device, or lets go of it, is done within a second. A controller that answers no
 /// more is waited for up to 127 s by the kernel's nvme (CAP.TO counts half seconds in 8 bits).
-const WRITE_LIMIT: Duration = Duration::from_secs(150);
+pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(150);
 const MODULE_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 

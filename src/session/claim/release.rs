@@ -22,7 +22,7 @@ impl Claimer<'_> {
     /// tried where names were given; with `None` all are tried.
     pub fn release(&self, wanted: Option<&[Bdf]>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs)?;
         let all = match wanted {
             Some(wanted) => wanted.to_vec(),
             None => store

@@ -4,6 +4,7 @@
 //! The folder is below `/run`, which a reboot empties, as a reboot also undoes every claim; entries of another
 //! boot are dropped all the same, for machines whose `/run` is kept.
 
+use super::host_kernel::WRITE_LIMIT;
 use crate::sysfs::pci::Bdf;
 use crate::sysfs::{Node, NodeKind, Sysfs, filesystems, read_text};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Whoever claims or gives back holds the state for seconds; a stuck kernel may hold it longer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Who gives back has nobody after it to do so: it waits for longer than a claim of devices that hang may take,
+/// whose every write is waited for.
+const BACK_PATIENCE: Duration = WRITE_LIMIT.saturating_mul(8);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const FOLDER: &str = "/run/lanemark";
 const FILE: &str = "claims.json";
@@ -153,6 +157,14 @@ impl Store {
     /// [`StateError`].
     pub fn open(sysfs: &Sysfs) -> Result<Self, StateError> {
         Self::open_within(sysfs, PATIENCE)
+    }
+
+    /// Opens it to give back what is claimed: waits for whoever holds it, up to 20 minutes.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub(super) fn open_to_give_back(sysfs: &Sysfs) -> Result<Self, StateError> {
+        Self::open_within(sysfs, BACK_PATIENCE)
     }
 
     fn open_within(sysfs: &Sysfs, patience: Duration) -> Result<Self, StateError> {
@@ -339,6 +351,13 @@ fn is_safe(folder: &Path) -> Result<(), StateError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// A claim of one device writes its override, unbinds and probes, and then does all of that to undo it.
+    #[test]
+    fn giving_back_outwaits_a_claim_that_hangs() {
+        assert!(BACK_PATIENCE > WRITE_LIMIT * 6 && BACK_PATIENCE > PATIENCE);
+        assert_eq!(BACK_PATIENCE.as_secs(), 20 * 60, "as documented");
+    }
 
     #[test]
     fn a_state_that_another_holds_is_waited_for_and_then_given_up() {
