@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::{RunArgs, claim::moved_line, output, run};
 use crate::config::{BackendChoice, Job};
 use crate::record::Failure;
-use crate::session::claim::{ClaimError, Claimer, Lease, Moved, State, function_of};
+use crate::session::claim::{ClaimError, Claimer, Entry, Lease, Moved, State, function_of};
 use crate::session::machine::Machine;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
@@ -77,17 +77,34 @@ pub(super) fn compare(args: &CompareArgs) -> Exit {
         Ok(code) => Exit::of_code(code),
         Err(died) => run::died(args.result.format, died),
     };
-    if !standin::ended(END_LIMIT) {
-        standin::end();
-        let _ = standin::ended(END_LIMIT);
-    }
+    let has_ended = child_has_ended();
     let sysfs = Sysfs::host();
-    let claimer = Claimer::new(&sysfs);
-    let back = match claimer.left_behind().as_slice() {
-        [] => return exit,
-        left => claimer.release(Some(left)),
-    };
-    exit.and(told_back(back))
+    let child = standin::worker();
+    let is_left = |entry: &Entry| entry.is_of(child);
+    if !State::peek(&sysfs).claims.iter().any(is_left) {
+        return exit;
+    }
+    let back = told_back(Claimer::new(&sysfs).release_of(child));
+    if has_ended {
+        return exit.and(back);
+    }
+    output::complain(&Failure {
+        kind: "died".to_owned(),
+        text: format!(
+            "process {child}, which measures, does not end: what it had claimed was left by it"
+        ),
+        next_step: "see dmesg for what it waits for, then lanemark release --all".to_owned(),
+        exit_code: Exit::Failed.code(),
+    });
+    exit.and(back).and(Exit::Failed)
+}
+
+/// Waits for the child, and ends it by force where that takes too long; whether it is gone.
+fn child_has_ended() -> bool {
+    standin::ended(END_LIMIT) || {
+        standin::end();
+        standin::ended(END_LIMIT)
+    }
 }
 
 /// Claims the devices of the job. What cannot be claimed is said before anything is moved.
@@ -121,11 +138,8 @@ fn give_back(lease: Lease<'_>) -> Exit {
     if lease.is_empty() {
         return Exit::Ok;
     }
-    // It may be stuck in a device that it still has open.
-    if !standin::ended(END_LIMIT) {
-        standin::end();
-        let _ = standin::ended(END_LIMIT);
-    }
+    // It may be stuck in a device that it still has open: that one is refused.
+    let _ = child_has_ended();
     told_back(lease.give_back())
 }
 

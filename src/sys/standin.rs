@@ -42,6 +42,8 @@ const PANIC_CODE: i32 = 101;
 
 /// The child, for the signal handler.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The child, also once it has ended.
+static STARTED: AtomicI32 = AtomicI32::new(0);
 
 /// The child ended without reporting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +125,13 @@ pub fn ended(limit: Duration) -> bool {
     pid <= 0 || reap(pid, limit).is_some()
 }
 
+/// The process that [`run`] has done its work in, whether it has ended or not: this one where there is no child.
+#[must_use]
+pub fn worker() -> u32 {
+    let pid = u32::try_from(STARTED.load(Ordering::Relaxed)).unwrap_or(0);
+    if pid > 0 { pid } else { std::process::id() }
+}
+
 /// Ends a child that does not end by itself.
 pub fn end() {
     let pid = CHILD.load(Ordering::Relaxed);
@@ -190,6 +199,7 @@ fn child(work: impl FnOnce() -> u8, writer: OwnedFd) -> ! {
 
 fn parent(pid: libc::pid_t, reader: OwnedFd) -> Result<u8, Died> {
     CHILD.store(pid, Ordering::Relaxed);
+    STARTED.store(pid, Ordering::Relaxed);
     for signal in FORWARDED {
         forward(signal);
     }
@@ -274,7 +284,7 @@ mod tests {
             ran_in = std::process::id();
             7
         });
-        assert_eq!((code, ran_in), (Ok(7), me));
+        assert_eq!((code, ran_in, worker()), (Ok(7), me, me));
     }
 
     #[test]

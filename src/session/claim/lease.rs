@@ -53,16 +53,45 @@ impl Claimer<'_> {
 }
 
 impl Claimer<'_> {
-    /// What was claimed for runs of processes that are gone.
-    #[must_use]
-    pub fn left_behind(&self) -> Vec<Bdf> {
+    /// Gives back what a process that can no longer do so has claimed for its run, one after the other; nothing
+    /// where it has left nothing.
+    ///
+    /// # Errors
+    /// [`ClaimError`] of the first that could not be given back; the others were.
+    pub fn release_of(&self, owner: u32) -> Result<Vec<Moved>, ClaimError> {
         let state = State::peek(self.sysfs);
-        let is_left = |entry: &&Entry| {
-            (entry.for_run_of).is_some_and(|owner| !busy::is_alive(self.sysfs, owner))
-        };
-        let left = state.claims.iter().filter(is_left);
-        left.filter_map(Entry::address).collect()
+        let left = state.claims.iter().filter(|entry| entry.is_of(owner));
+        let left: Vec<Bdf> = left.filter_map(Entry::address).collect();
+        each(left, |bdf| {
+            self.wait_until_let_go(bdf);
+            self.release_if(bdf, |entry| entry.is_of(owner))
+        })
     }
+
+    fn wait_until_let_go(&self, bdf: Bdf) {
+        let deadline = Instant::now() + LET_GO;
+        while busy::driven(self.sysfs, bdf).is_some() && Instant::now() < deadline {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// All of them, whatever becomes of one; the first error, if there was one.
+fn each(
+    devices: Vec<Bdf>,
+    back: impl Fn(Bdf) -> Result<Vec<Moved>, ClaimError>,
+) -> Result<Vec<Moved>, ClaimError> {
+    let mut moved = Vec::new();
+    let mut failed = None;
+    for bdf in devices {
+        match back(bdf) {
+            Ok(done) => moved.extend(done),
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    failed.map_or(Ok(moved), Err)
 }
 
 impl<'c> Lease<'c> {
@@ -96,21 +125,10 @@ impl<'c> Lease<'c> {
     }
 
     fn back(&mut self) -> Result<Vec<Moved>, ClaimError> {
-        let mut moved = Vec::new();
-        let mut failed = None;
-        for bdf in std::mem::take(&mut self.owned) {
-            let deadline = Instant::now() + LET_GO;
-            while busy::driven(self.claimer.sysfs, bdf).is_some() && Instant::now() < deadline {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            match self.claimer.release(Some(&[bdf])) {
-                Ok(done) => moved.extend(done),
-                Err(error) => {
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        failed.map_or(Ok(moved), Err)
+        each(std::mem::take(&mut self.owned), |bdf| {
+            self.claimer.wait_until_let_go(bdf);
+            self.claimer.release(Some(&[bdf]))
+        })
     }
 }
 

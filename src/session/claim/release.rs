@@ -46,6 +46,20 @@ impl Claimer<'_> {
         failed.map_or(Ok(moved), Err)
     }
 
+    /// Gives one back if its entry is still such a one, which others may change until the state is held.
+    pub(super) fn release_if(
+        &self,
+        bdf: Bdf,
+        is_wanted: impl FnOnce(&Entry) -> bool,
+    ) -> Result<Vec<Moved>, ClaimError> {
+        self.must_be_root("release")?;
+        let mut store = Store::open_to_give_back(self.sysfs)?;
+        if store.state.of(bdf).is_some_and(is_wanted) {
+            return Ok(vec![self.give_back(&mut store, bdf)?]);
+        }
+        Ok(Vec::new())
+    }
+
     /// What [`Claimer::release`] would do, without doing it.
     ///
     /// # Errors

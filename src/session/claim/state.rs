@@ -61,6 +61,12 @@ impl Entry {
     pub fn address(&self) -> Option<Bdf> {
         Bdf::parse(&self.bdf)
     }
+
+    /// Whether this process has claimed it for a run of its own.
+    #[must_use]
+    pub fn is_of(&self, process: u32) -> bool {
+        self.for_run_of == Some(process)
+    }
 }
 
 /// Huge pages that were reserved for claims, to be given back with the last of them.

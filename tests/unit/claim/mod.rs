@@ -262,6 +262,33 @@ fn a_driver_that_fails_for_good_leaves_the_device_remembered() {
 }
 
 #[test]
+fn what_a_process_has_left_is_given_back_and_nothing_of_others() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let claimer = claimer(&sysfs, &kernel, &tree);
+    // Neither process is there any more.
+    claimer.claim(&[bdf(NVME_A)], Some(71)).unwrap();
+    claimer.claim(&[bdf(NVME_B)], Some(72)).unwrap();
+    assert_eq!(claimer.release_of(70).unwrap(), []);
+    let back = claimer.release_of(72).unwrap();
+    assert_eq!(back.len(), 1);
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+
+    // One that cannot be given back does not hold up the next.
+    claimer.claim(&[bdf(NVME_B)], Some(71)).unwrap();
+    *kernel.stubborn.borrow_mut() = Some(NVME_A.to_owned());
+    let error = claimer.release_of(71).unwrap_err();
+    assert!(matches!(error, ClaimError::Bind { .. }), "{error}");
+    assert_eq!(kernel.driver(NVME_B).as_deref(), Some("nvme"));
+    let state = State::peek(&sysfs);
+    assert!(state.of(bdf(NVME_A)).is_some() && state.of(bdf(NVME_B)).is_none());
+    *kernel.stubborn.borrow_mut() = None;
+    claimer.release_of(71).unwrap();
+    assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
+}
+
+#[test]
 fn what_somebody_has_moved_meanwhile_is_left_to_him() {
     let tree = lab();
     let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
