@@ -6,7 +6,7 @@
 //! functions of the same kind too, are never used.
 
 use super::pci::Bdf;
-use super::{Sysfs, SysfsError, link_name, read_u64, read_word};
+use super::{Sysfs, SysfsError, link_name, optional, read_u64};
 use crate::errno::Errno;
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,15 @@ pub trait Kernel {
     /// [`Kernel::write_limit`], and may still be carried out.
     fn write(&self, path: &Path, text: &str) -> Result<(), Errno>;
 
-    /// How long a write may take.
+    /// Reads a file of sysfs whose reader may have to wait for a driver.
+    ///
+    /// # Errors
+    /// The errno of the open or the read; ETIMEDOUT where it has not returned within [`Kernel::write_limit`].
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Errno> {
+        std::fs::read(path).map_err(|error| Errno::of(&error))
+    }
+
+    /// How long a write, or a read, may take.
     fn write_limit(&self) -> Duration {
         Duration::ZERO
     }
@@ -62,7 +70,7 @@ pub enum BindError {
     Stuck {
         /// The file.
         path: PathBuf,
-        /// What was written.
+        /// What was written, or `read`.
         text: String,
         /// What was waited.
         limit_s: u64,
@@ -107,11 +115,7 @@ impl<'a> Binder<'a> {
         let done = self.kernel.write(&path, text);
         let text = text.trim().to_owned();
         done.map_err(|errno| match errno {
-            Errno(libc::ETIMEDOUT) => BindError::Stuck {
-                path,
-                text,
-                limit_s: self.kernel.write_limit().as_secs(),
-            },
+            Errno(libc::ETIMEDOUT) => self.stuck(path, &text),
             errno => BindError::Write { path, text, errno },
         })
     }
@@ -125,10 +129,31 @@ impl<'a> Binder<'a> {
     /// The driver that the function is reserved for.
     ///
     /// # Errors
-    /// [`SysfsError::Read`] where the file exists and cannot be read.
-    pub fn reserved_for(&self, bdf: Bdf) -> Result<Option<String>, SysfsError> {
+    /// [`BindError::Sysfs`] where the file exists and cannot be read; [`BindError::Stuck`] where that has not
+    /// returned: the kernel looks it up under the lock that a driver holds which starts or lets go
+    /// (drivers/pci/pci-sysfs.c, `driver_override_show`).
+    pub fn reserved_for(&self, bdf: Bdf) -> Result<Option<String>, BindError> {
+        let path = self.file(bdf, "driver_override");
+        let bytes = match self.kernel.read(&path) {
+            Ok(bytes) => bytes,
+            Err(Errno(libc::ETIMEDOUT)) => return Err(self.stuck(path, "read")),
+            Err(errno) => {
+                let error = SysfsError::Read { path, errno };
+                return optional(Err(error)).map_err(BindError::Sysfs);
+            }
+        };
+        let text = String::from_utf8_lossy(&bytes);
         // The kernel writes a pointer that is not set as glibc would.
-        Ok(read_word(&self.file(bdf, "driver_override"))?.filter(|name| name != "(null)"))
+        let name = Some(text.trim()).filter(|name| !name.is_empty() && *name != "(null)");
+        Ok(name.map(str::to_owned))
+    }
+
+    fn stuck(&self, path: PathBuf, text: &str) -> BindError {
+        BindError::Stuck {
+            path,
+            text: text.to_owned(),
+            limit_s: self.kernel.write_limit().as_secs(),
+        }
     }
 
     /// Reserves the function for a driver, or for none.

@@ -22,6 +22,10 @@ impl Kernel for HostKernel {
         bounded::write(path, text.as_bytes(), WRITE_LIMIT)
     }
 
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Errno> {
+        bounded::read(path, WRITE_LIMIT)
+    }
+
     fn write_limit(&self) -> Duration {
         WRITE_LIMIT
     }

@@ -142,7 +142,7 @@ impl Claimer<'_> {
                 .map_err(kept)?;
         } else if let Some(entry) = entry.as_ref().filter(|_| is_there) {
             // Somebody has moved it already: only what we reserved it for is ours to undo.
-            let reserved = binder.reserved_for(bdf).ok().flatten();
+            let reserved = binder.reserved_for(bdf).map_err(kept)?;
             let ours = [Some(entry.driver.as_str()), entry.driver_before.as_deref()];
             if reserved.is_some() && ours.contains(&reserved.as_deref()) {
                 // A claim whose unbinding has hung: it may still be taken from the driver that has it.

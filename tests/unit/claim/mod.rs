@@ -191,6 +191,9 @@ fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
     *kernel.stuck.borrow_mut() = Some(NVME_A.to_owned());
     claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
     let first = State::peek(&sysfs).of(bdf(NVME_A)).cloned().unwrap();
+    let error = claimer.claim(&[bdf(NVME_A)], None).unwrap_err();
+    assert_eq!(error.exit_code(), 3, "still held: {error}");
+    assert_eq!(State::peek(&sysfs).claims, std::slice::from_ref(&first));
     // The kernel has done it after all, and nobody has looked for another driver.
     *kernel.stuck.borrow_mut() = None;
     kernel.unbind(NVME_A);

@@ -124,6 +124,17 @@ impl Played {
         std::fs::remove_file(self.device(bdf).join("driver")).unwrap();
     }
 
+    /// Whether a driver that does not let go holds the lock of the device that the file belongs to.
+    fn is_held(&self, path: &Path) -> bool {
+        let shown = path.strip_prefix(&self.root).unwrap().display().to_string();
+        let stuck = self.stuck.borrow();
+        stuck.as_deref().is_some_and(|bdf| {
+            let unbound = format!("unbind={bdf}");
+            (shown.starts_with("sys/bus/pci/devices") && shown.contains(bdf))
+                && (self.log.borrow().iter()).any(|line| line.ends_with(&unbound))
+        })
+    }
+
     fn probe(&self, bdf: &str) {
         if self.driver(bdf).is_some() || self.stubborn.borrow().as_deref() == Some(bdf) {
             return;
@@ -153,10 +164,7 @@ impl Kernel for Played {
             .borrow_mut()
             .push(format!("{shown}={}", text.trim()));
         let text = text.trim();
-        if let Some(bdf) = self.stuck.borrow().as_deref()
-            && (shown.starts_with("sys/bus/pci/devices") && shown.contains(bdf))
-            && (self.log.borrow().iter()).any(|line| line.ends_with(&format!("unbind={bdf}")))
-        {
+        if self.is_held(path) {
             return Err(Errno(libc::ETIMEDOUT));
         }
         if shown.ends_with("driver_override")
@@ -178,6 +186,13 @@ impl Kernel for Played {
             other => panic!("nobody writes {other}"),
         }
         Ok(())
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Errno> {
+        if self.is_held(path) {
+            return Err(Errno(libc::ETIMEDOUT));
+        }
+        std::fs::read(path).map_err(|error| Errno::of(&error))
     }
 
     fn patience(&self) -> Duration {
