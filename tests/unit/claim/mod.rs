@@ -197,6 +197,8 @@ fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
     // The kernel has done it after all, and nobody has looked for another driver.
     *kernel.stuck.borrow_mut() = None;
     kernel.unbind(NVME_A);
+    let (shown, gone) = (kernel.device(NVME_A).join("nvme"), kernel.root.join("nvme"));
+    std::fs::rename(&shown, &gone).unwrap();
     assert_eq!(kernel.driver(NVME_A), None);
     claimer.claim(&[bdf(NVME_A)], None).unwrap();
     assert_eq!(kernel.driver(NVME_A).as_deref(), Some("vfio-pci"));
@@ -204,6 +206,7 @@ fn a_claim_after_one_that_hung_still_knows_where_the_device_came_from() {
     assert_eq!(state.claims, [first]);
     let known = state.by_former_path(Path::new("/dev/nvme0n2"));
     assert_eq!(known, Some((bdf(NVME_A), Some(2))));
+    std::fs::rename(gone, shown).unwrap();
     claimer.release(None).unwrap();
     assert_eq!(kernel.driver(NVME_A).as_deref(), Some("nvme"));
     assert!(matches!(kernel.reserved(NVME_A).as_str(), "" | "(null)"));
