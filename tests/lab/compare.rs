@@ -2,11 +2,13 @@
 //! the emulated machine. What runs there is `guest_compare.sh`. An emulator's figures say nothing of hardware: what is held here is that the
 //! tables are whole, that what differs is named, and that too few rounds show no difference.
 
-use crate::emulated::{Boot, Guest, boot};
+use crate::emulated::Guest;
 use crate::skipped::skipped;
+use crate::topologies;
 use lanemark::record::{Comparison, ComparisonVerdict as Verdict, Outcome};
 
-static GUEST: Boot<Guest> = Boot::new();
+/// Of the topology.
+pub const NAME: &str = "same-drive";
 
 #[track_caller]
 fn comparison(guest: &Guest, name: &str) -> Comparison {
@@ -61,8 +63,7 @@ fn differs_in(comparison: &Comparison, name: &str) -> bool {
 
 #[test]
 fn one_drive_behind_three_controllers_and_an_nvme_by_every_backend() {
-    let words = ["tests/lab/guest_compare.sh", env!("CARGO_BIN_EXE_lanemark")];
-    let Some(guest) = GUEST.get(|| boot("same-drive", &words, &[])) else {
+    let Some(guest) = topologies::guest(NAME) else {
         return;
     };
     let sas = comparison(guest, "sas-sata");

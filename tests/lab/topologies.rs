@@ -1,18 +1,19 @@
-//! The smaller topologies of `scripts/lab`, a boot each. What runs there is `topologies.sh`. The boot of
-//! `guest_claims` goes along with them: an emulator keeps little more than one CPU busy.
+//! The smaller topologies of `scripts/lab`, a boot each. What runs there is `topologies.sh`. The boots of
+//! `guest_claims` and of `compare` go along with them: an emulator keeps little more than one CPU busy.
 
 use crate::emulated::{Boot, Guest, NoGuest, boot, came, told};
-use crate::guest_claims;
 use crate::skipped::skipped;
+use crate::{compare, guest_claims};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 /// The last comes first.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "shared-group",
     "noiommu",
     "mdts3",
     "aw39",
+    compare::NAME,
     guest_claims::NAME,
 ];
 const AT_ONCE: usize = 2;
@@ -54,7 +55,12 @@ fn boot_one(name: &str) -> Result<Guest, NoGuest> {
         let words = ["tests/lab/guest.sh", lanemark];
         return boot("default", &words, &guest_claims::PARTS);
     }
-    boot(name, &["tests/lab/topologies.sh", lanemark], &[])
+    let script = if name == compare::NAME {
+        "tests/lab/guest_compare.sh"
+    } else {
+        "tests/lab/topologies.sh"
+    };
+    boot(name, &[script, lanemark], &[])
 }
 
 /// Claimed, run by SPDK, given back; the drivers told.
