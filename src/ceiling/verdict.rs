@@ -1,4 +1,4 @@
-//! What bound a result. The rules are documented in README, under "Lanes"; they are tried in that order.
+//! What bound a result. The rules are documented in README.md of this folder; they are tried in that order.
 
 use super::evidence::{
     Evidence, Members, curve_and_host, done, fullest, fullest_of_each, is_below_links, kept,
