@@ -9,7 +9,7 @@ use super::{JobFlags, run, signals};
 use crate::config::{ConfigError, Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
 use crate::reactor::{Control, StopCause};
-use crate::record::{Direction, Record, Step};
+use crate::record::{Direction, Outcome, Record, Step};
 use crate::report::figures;
 use crate::session::{Observer, Opened, Session, SessionError};
 use crate::sysfs::Sysfs;
@@ -281,18 +281,49 @@ fn text(plan: &LoadPlan, record: &Record, result: &LoadResult) -> String {
         );
     }
     if let Some(limit_ns) = plan.p99_at_most_ns {
-        let limit = figures::time_ns(limit_ns);
-        text += &match result.highest_iops {
-            #[allow(clippy::cast_precision_loss)]
-            Some(rate) => format!(
-                "highest rate with a scheduled p99 of at most {limit}: {} IOPS, {} of the peak\n",
-                figures::count(rate),
-                figures::share(rate as f64 / result.peak_iops)
-            ),
-            None => format!("no rate that was tried keeps a scheduled p99 of at most {limit}\n"),
-        };
+        text += &kept_text(limit_ns, record.status, result);
     }
     text
+}
+
+/// The highest rate that keeps the percentile; after an early end, as much of it as is known.
+fn kept_text(limit_ns: u64, status: Outcome, result: &LoadResult) -> String {
+    let limit = format!("a scheduled p99 of at most {}", figures::time_ns(limit_ns));
+    #[allow(clippy::cast_precision_loss)]
+    let rate_text = |rate_iops: u64| {
+        format!(
+            "{} IOPS, {} of the peak",
+            figures::count(rate_iops),
+            figures::share(rate_iops as f64 / result.peak_iops)
+        )
+    };
+    if status == Outcome::Finished {
+        return match result.highest_iops {
+            Some(rate_iops) => {
+                format!("highest rate with {limit}: {}\n", rate_text(rate_iops))
+            }
+            None => format!("no rate that was tried keeps {limit}\n"),
+        };
+    }
+    let whole = |step: &&Step| step.status == Outcome::Finished;
+    let tried = result.points.iter().zip(result.steps.iter().skip(1));
+    let known_iops = tried
+        .filter(|(_, step)| whole(step))
+        .take_while(|(_, step)| keeps(step, limit_ns))
+        .last()
+        .map(|((_, rate_iops), _)| *rate_iops);
+    match result.highest_iops.or(known_iops) {
+        Some(rate_iops) => format!(
+            "cut short: {} keeps {limit}; whether a higher rate does is not known\n",
+            rate_text(rate_iops)
+        ),
+        None => match result.steps.iter().skip(1).filter(whole).count() {
+            0 => format!("cut short before any rate was measured: none is known to keep {limit}\n"),
+            count => format!(
+                "cut short: none of the {count} rates that were measured keeps {limit}; whether another does is not known\n"
+            ),
+        },
+    }
 }
 
 fn row(plan: &LoadPlan, step: &Step, name: &str, direction: &Direction) -> Vec<String> {
@@ -338,6 +369,72 @@ fn row(plan: &LoadPlan, step: &Step, name: &str, direction: &Direction) -> Vec<S
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    const LIMIT_NS: u64 = 1_000_000;
+
+    /// The closed loop, then a window at each of these p99.
+    fn result(p99s_ns: &[u64], highest_iops: Option<u64>) -> LoadResult {
+        let text = include_str!("../../tests/fixtures/records/normal_read.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let mut closed = record.steps[0].clone();
+        (closed.write, closed.trim, closed.warnings) = (None, None, Vec::new());
+        let mut result = LoadResult {
+            peak_iops: 10_000.0,
+            highest_iops,
+            steps: vec![closed.clone()],
+            ..LoadResult::default()
+        };
+        for (p99_ns, rate_iops) in p99s_ns.iter().zip([1_000, 5_000, 9_000]) {
+            let mut step = closed.clone();
+            let read = step.read.as_mut().unwrap();
+            let mut latency = read.latency_ns.clone();
+            latency.p99 = *p99_ns;
+            read.scheduled_latency_ns = Some(latency);
+            result.points.push((50.0, rate_iops));
+            result.steps.push(step);
+        }
+        result
+    }
+
+    #[test]
+    fn what_a_sweep_cut_short_has_found_is_said_and_what_it_has_not_is_not_denied() {
+        let cut = |result: &LoadResult| kept_text(LIMIT_NS, Outcome::Interrupted, result);
+        let mut result_of = result(&[LIMIT_NS, LIMIT_NS, LIMIT_NS], None);
+        result_of.steps[3].status = Outcome::Interrupted;
+        let found = cut(&result_of);
+        assert!(
+            found.starts_with("cut short: 5,000 IOPS, 50 % of the peak keeps")
+                && found.contains("whether a higher rate does is not known"),
+            "{found}"
+        );
+        // One that was not to be started has no step.
+        let mut unstarted = result(&[], None);
+        unstarted.points.push((50.0, 1_000));
+        for nothing in [&unstarted, &LoadResult::default()] {
+            let found = kept_text(LIMIT_NS, Outcome::Failed, nothing);
+            assert!(found.contains("before any rate was measured"), "{found}");
+        }
+        let bad = cut(&result(&[LIMIT_NS + 1, LIMIT_NS + 1], None));
+        assert!(
+            bad.contains("none of the 2 rates that were measured"),
+            "{bad}"
+        );
+        // A search that was cut short.
+        let found = cut(&result(&[LIMIT_NS, LIMIT_NS, LIMIT_NS + 1], Some(7_000)));
+        assert!(found.starts_with("cut short: 7,000 IOPS"), "{found}");
+    }
+
+    #[test]
+    fn what_a_whole_search_has_found_is_final() {
+        let whole = |result: &LoadResult| kept_text(LIMIT_NS, Outcome::Finished, result);
+        let none = whole(&result(&[LIMIT_NS + 1], None));
+        assert!(none.starts_with("no rate that was tried"), "{none}");
+        let found = whole(&result(&[LIMIT_NS], Some(4_000)));
+        assert!(
+            found.starts_with("highest rate with") && found.contains("4,000 IOPS, 40 %"),
+            "{found}"
+        );
+    }
 
     #[test]
     fn loads_are_ascending_percentages() {
