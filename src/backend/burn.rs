@@ -143,6 +143,10 @@ impl<Q: Queue, B: Burn> Queue for BurningQueue<Q, B> {
         self.queue.poll(&mut burning, wait)
     }
 
+    fn kept_back_count(&self) -> u32 {
+        self.queue.kept_back_count()
+    }
+
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.queue.buffer(slot)
     }

@@ -111,6 +111,11 @@ pub trait Queue {
     /// [`Gone`] when the device is gone. Failed I/Os are not errors: they go to the sink.
     fn poll<S: Sink>(&mut self, sink: &mut S, wait: Wait) -> Result<usize, Gone>;
 
+    /// I/Os that have ended and are not told of yet, since what their end means is not known. Never for long.
+    fn kept_back_count(&self) -> u32 {
+        0
+    }
+
     /// The buffer of a slot that has nothing in flight.
     fn buffer(&mut self, slot: Slot) -> &mut [u8];
 
