@@ -132,14 +132,14 @@ struct Doing {
 /// Runs `lanemark claim`; the exit code.
 #[must_use]
 pub fn claim(args: &ClaimArgs, sysfs: &Sysfs) -> Exit {
-    let done = do_claim(args, &Claimer::new(sysfs), sysfs);
+    let done = do_claim(args, &Claimer::new(sysfs, &output::note), sysfs);
     told(done, args.format, args.dry_run, "lanemark release")
 }
 
 /// Runs `lanemark release`; the exit code.
 #[must_use]
 pub fn release(args: &ReleaseArgs, sysfs: &Sysfs) -> Exit {
-    let done = do_release(args, &Claimer::new(sysfs), sysfs);
+    let done = do_release(args, &Claimer::new(sysfs, &output::note), sysfs);
     told(done, args.format, args.dry_run, "")
 }
 

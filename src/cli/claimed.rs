@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs) -> Exit {
         Ok(job) => job,
         Err(failure) => return run::refuse(None, args.format, &sysfs, failure),
     };
-    let claimer = Claimer::new(&sysfs);
+    let claimer = Claimer::new(&sysfs, &output::note);
     let lease = match take(&claimer, &job, &sysfs, args.dry_run) {
         Ok(lease) => lease,
         Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
@@ -84,7 +84,7 @@ pub(super) fn compare(args: &CompareArgs) -> Exit {
     if !State::peek(&sysfs).claims.iter().any(is_left) {
         return exit;
     }
-    let back = told_back(Claimer::new(&sysfs).release_of(child));
+    let back = told_back(Claimer::new(&sysfs, &output::note).release_of(child));
     if has_ended {
         return exit.and(back);
     }

@@ -22,7 +22,7 @@ pub use lease::Lease;
 pub use name::{BadName, claimable, function_of};
 pub use obstacle::Obstacle;
 pub use plan::{Claim, UserDriver};
-pub use state::{Entry, Former, State, StateError, Store};
+pub use state::{Entry, Former, State, StateError, Store, Told};
 
 use super::guard::content::{Contents, HostContents};
 use super::machine::Machine;
@@ -142,12 +142,14 @@ pub struct Claimer<'a> {
     contents: &'a dyn Contents,
     allowed: Option<String>,
     blocked: Option<String>,
+    told: Told<'a>,
 }
 
 impl<'a> Claimer<'a> {
-    /// For the running machine. SPDK's `PCI_ALLOWED` and `PCI_BLOCKED` are honoured.
+    /// For the running machine. SPDK's `PCI_ALLOWED` and `PCI_BLOCKED` are honoured. Of a wait for others who claim
+    /// or give back it is `told`.
     #[must_use]
-    pub fn new(sysfs: &'a Sysfs) -> Self {
+    pub fn new(sysfs: &'a Sysfs, told: Told<'a>) -> Self {
         let word = |name: &str| {
             std::env::var(name)
                 .ok()
@@ -159,6 +161,7 @@ impl<'a> Claimer<'a> {
             contents: &HostContents,
             allowed: word("PCI_ALLOWED"),
             blocked: word("PCI_BLOCKED"),
+            told,
         }
     }
 
@@ -177,7 +180,14 @@ impl<'a> Claimer<'a> {
             contents,
             allowed,
             blocked,
+            told: &|_| (),
         }
+    }
+
+    /// With another who is told of waits.
+    #[must_use]
+    pub fn telling(self, told: Told<'a>) -> Self {
+        Self { told, ..self }
     }
 
     fn binder(&self) -> Binder<'a> {
@@ -220,7 +230,7 @@ impl<'a> Claimer<'a> {
     pub fn claim(&self, wanted: &[Bdf], for_run_of: Option<u32>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("claim")?;
         // Another lanemark that claims waits here, and then sees what we have done.
-        let mut store = Store::open(self.sysfs)?;
+        let mut store = Store::open(self.sysfs, self.told)?;
         let claims = self.plan(wanted, for_run_of.is_some())?;
         let mut moved: Vec<Moved> = Vec::new();
         for claim in &claims {

@@ -22,7 +22,7 @@ impl Claimer<'_> {
     /// tried where names were given; with `None` all are tried.
     pub fn release(&self, wanted: Option<&[Bdf]>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open_to_give_back(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs, self.told)?;
         let all = match wanted {
             Some(wanted) => wanted.to_vec(),
             None => store
@@ -53,7 +53,7 @@ impl Claimer<'_> {
         is_wanted: impl FnOnce(&Entry) -> bool,
     ) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open_to_give_back(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs, self.told)?;
         if store.state.of(bdf).is_some_and(is_wanted) {
             return Ok(vec![self.give_back(&mut store, bdf)?]);
         }
