@@ -5,9 +5,10 @@
 //! the child and do not end this process. Only SIGKILL does: then `lanemark release` finds the claims in the state
 //! file.
 
+use super::claim::{moved_line, warn_of_names};
 use super::compare::{self, CompareArgs};
 use super::exit::Exit;
-use super::{RunArgs, claim::moved_line, output, run};
+use super::{RunArgs, output, run};
 use crate::config::{BackendChoice, Job};
 use crate::record::Failure;
 use crate::session::claim::{ClaimError, Claimer, Entry, Lease, Moved, State, function_of};
@@ -149,6 +150,7 @@ fn told_back(back: Result<Vec<Moved>, ClaimError>) -> Exit {
             for line in moved.iter().map(moved_line) {
                 output::note(&line);
             }
+            warn_of_names(&moved);
             Exit::Ok
         }
         Err(error) => {

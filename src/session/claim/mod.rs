@@ -13,6 +13,7 @@ mod name;
 mod obstacle;
 mod plan;
 mod release;
+mod renamed;
 mod state;
 
 pub(in crate::session) use busy::{seen_driving, sees_all};
@@ -22,6 +23,7 @@ pub use lease::Lease;
 pub use name::{BadName, claimable, function_of};
 pub use obstacle::Obstacle;
 pub use plan::{Claim, UserDriver};
+pub use renamed::Renamed;
 pub use state::{Entry, Former, State, StateError, Store, Told};
 
 use super::guard::content::{Contents, HostContents};
@@ -131,8 +133,13 @@ pub struct Moved {
     pub driver: Option<String>,
     /// Nodes that went, or came back.
     pub nodes: Vec<String>,
+    /// Namespaces that have come back under another name, or whose name another device has now.
+    pub renamed: Vec<Renamed>,
     /// What else there is to know.
     pub notes: Vec<String>,
+    /// Its namespaces as they were before the claim, once it was given back.
+    #[serde(skip)]
+    former: Vec<Former>,
 }
 
 /// Claims and gives back.
@@ -257,7 +264,7 @@ impl<'a> Claimer<'a> {
                 ..
             }
         );
-        let mut left = Vec::new();
+        let (mut left, mut back) = (Vec::new(), Vec::new());
         for bdf in claims.iter().map(|claim| claim.bdf) {
             if store.state.of(bdf).is_none() {
                 continue;
@@ -267,18 +274,23 @@ impl<'a> Claimer<'a> {
                 left.push(format!(
                     "{bdf} is still remembered as claimed: lanemark release {bdf} once the kernel is done"
                 ));
-            } else if let Err(error) = self.give_back(store, bdf) {
-                left.push(format!("{bdf} was not given back ({error})"));
+            } else {
+                match self.give_back(store, bdf) {
+                    Ok(moved) => back.push(moved),
+                    Err(error) => left.push(format!("{bdf} was not given back ({error})")),
+                }
             }
         }
+        if left.is_empty() {
+            left.push("everything was given back".to_owned());
+        }
+        self.look_for_names(&mut back);
+        let renamed = back.iter().flat_map(|moved| &moved.renamed);
+        left.extend(renamed.filter_map(|one| one.danger().or_else(|| one.line())));
         match error {
             ClaimError::Bind { error, .. } => ClaimError::Bind {
                 error,
-                left: if left.is_empty() {
-                    "everything was given back".to_owned()
-                } else {
-                    left.join("; ")
-                },
+                left: left.join("; "),
             },
             other => other,
         }

@@ -43,6 +43,7 @@ impl Claimer<'_> {
                 }
             }
         }
+        self.look_for_names(&mut moved);
         failed.map_or(Ok(moved), Err)
     }
 
@@ -86,7 +87,9 @@ impl Claimer<'_> {
             driver_before: now.clone(),
             driver: now.clone(),
             nodes: Vec::new(),
+            renamed: Vec::new(),
             notes: Vec::new(),
+            former: Vec::new(),
         };
         if Function::read(self.sysfs, bdf).is_err() {
             if entry.is_none() {
@@ -156,9 +159,10 @@ impl Claimer<'_> {
                 self.bind_back(bdf, Some(entry), &mut moved).map_err(kept)?;
             }
         }
-        if entry.is_some() {
+        if let Some(entry) = entry {
             store.state.forget(bdf);
             store.save()?;
+            moved.former = entry.namespaces;
         }
         if store.state.claims.is_empty() {
             moved

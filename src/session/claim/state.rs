@@ -44,6 +44,9 @@ const SCHEMA_VERSION: u32 = 1;
 pub struct Former {
     /// Its namespace ID.
     pub nsid: Option<u64>,
+    /// The serial number of its drive; absent where that has none.
+    #[serde(default)]
+    pub serial: Option<String>,
     /// Its nodes and the links to them: `/dev/nvme0n1`, `/dev/ng0n1`, `/dev/disk/by-id/…`.
     pub paths: Vec<PathBuf>,
 }

@@ -3,6 +3,7 @@
 mod auto;
 mod played;
 mod refusals;
+mod renamed;
 
 use lanemark::session::claim::{ClaimError, Claimer, State, StateError, Store};
 use lanemark::sysfs::Sysfs;
