@@ -2,6 +2,7 @@
 
 use super::figures as show;
 use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, OthersIo, Step};
+use std::collections::BTreeSet;
 
 /// A temperature: `41 °C`.
 pub fn celsius(value: f64) -> String {
@@ -95,16 +96,79 @@ impl Summary {
         let last = devices
             .clone()
             .filter_map(|one| one.after.as_ref().or(one.before.as_ref()));
-        let others: Option<Vec<u64>> = devices
-            .map(|device| device.others.as_ref().map(|others| others.ios_count))
-            .collect();
+        let others: Option<Vec<&OthersIo>> = devices.map(|device| device.others.as_ref()).collect();
         Self {
             before_celsius: hottest(|device| device.before.as_ref()),
             after_celsius: hottest(|device| device.after.as_ref()),
             used_pct: last.filter_map(|health| health.used_pct).max(),
             others_ios_count: others
                 .filter(|all| !all.is_empty())
-                .map(|all| all.iter().sum()),
+                .map(|all| on_all_disks(&all)),
         }
+    }
+}
+
+/// I/Os of others on all disks, at least. Devices that share a disk, as two partitions do, are counted on it together:
+/// the most that one of them tells stands for all of these.
+fn on_all_disks(all: &[&OthersIo]) -> u64 {
+    let mut groups: Vec<(BTreeSet<&str>, u64)> = Vec::new();
+    for others in all {
+        let mut disks: BTreeSet<&str> = others.counted_on.iter().map(String::as_str).collect();
+        let mut ios_count = others.ios_count;
+        groups.retain(|(known, count)| {
+            let is_apart = known.is_disjoint(&disks);
+            if !is_apart {
+                disks.extend(known);
+                ios_count = ios_count.max(*count);
+            }
+            is_apart
+        });
+        groups.push((disks, ios_count));
+    }
+    groups.iter().map(|(_, count)| count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(of: &[(&[&str], u64)]) -> Conditions {
+        let device = |&(disks, ios_count): &(&[&str], u64)| DeviceConditions {
+            device_index: 0,
+            before: None,
+            why_not_before: None,
+            after: None,
+            why_not_after: None,
+            others: Some(OthersIo {
+                counted_on: disks.iter().map(|&name| name.to_owned()).collect(),
+                ios_count,
+                bytes_count: ios_count * 4096,
+            }),
+            why_not_others: None,
+        };
+        Conditions {
+            devices: of.iter().map(device).collect(),
+            cpus: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ios_of_others_are_counted_once_on_each_disk() {
+        let count = |of: &[(&[&str], u64)]| Summary::of_all(&conditions(of)).others_ios_count;
+        assert_eq!(count(&[(&["sda"], 7), (&["sdb"], 5)]), Some(12));
+        // Two partitions of one disk, and one of another.
+        assert_eq!(
+            count(&[(&["sda"], 7), (&["sda"], 7), (&["sdb"], 5)]),
+            Some(12)
+        );
+        // Paths of a multipath device; what lies over two disks that were apart until then.
+        let paths: &[&str] = &["nvme0c0n1", "nvme0c1n1"];
+        assert_eq!(count(&[(paths, 9), (&["nvme0c1n1"], 4)]), Some(9));
+        let apart: [(&[&str], u64); 3] = [(&["sda"], 3), (&["sdb"], 4), (&["sda", "sdb"], 6)];
+        assert_eq!(count(&apart), Some(6));
+        assert_eq!(count(&[]), None);
+        let mut unknown = conditions(&[(&["sda"], 7), (&["sdb"], 5)]);
+        unknown.devices[1].others = None;
+        assert_eq!(Summary::of_all(&unknown).others_ios_count, None);
     }
 }
