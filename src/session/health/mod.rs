@@ -173,3 +173,35 @@ fn reason(facts: &[&Fact<u64>]) -> Option<String> {
     let missing = facts.iter().find_map(|fact| fact.as_ref().err());
     missing.map(ToString::to_string)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::record::{Failure, Record};
+
+    #[test]
+    fn a_step_says_whether_its_devices_still_answer() {
+        let text = include_str!("../../../tests/fixtures/records/normal_read.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let mut step = record.steps[0].clone();
+        assert_eq!((step.error.is_none(), step.abandoned_count), (true, 0));
+        assert_eq!(lost(&step), None);
+        for (kind, what) in [
+            ("gone", Some("gone")),
+            ("stuck", Some("stuck")),
+            ("io-errors", None),
+        ] {
+            step.error = Some(Failure {
+                kind: kind.to_owned(),
+                text: String::new(),
+                next_step: String::new(),
+                exit_code: 1,
+            });
+            assert_eq!(lost(&step), what, "{kind}");
+        }
+        // A signal ended the run while it did not answer.
+        step.abandoned_count = 1;
+        assert_eq!(lost(&step), Some("stuck"));
+    }
+}
