@@ -164,3 +164,39 @@ fn told_back(back: Result<Vec<Moved>, ClaimError>) -> Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn job(text: &str) -> Job {
+        Job::from_yaml(text, "job.yaml").unwrap()
+    }
+
+    #[test]
+    fn a_job_that_spdk_cannot_do_leases_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let claimer = Claimer::new(&sysfs, &output::note);
+        let bad = job("device: 0000:01:00.0\nbackend: nonsense\nsteps: [{ rw: randread }]");
+        let lease = take(&claimer, &bad, &sysfs, false).unwrap();
+        assert!(lease.is_empty(), "the run itself says what is wrong");
+        assert_eq!(give_back(lease), Exit::Ok);
+        let other = job("device: 0000:01:00.0\nbackend: sg\nsteps: [{ rw: randread }]");
+        let refused = take(&claimer, &other, &sysfs, false).unwrap_err();
+        assert!(matches!(refused, NotClaimed::Backend("sg")), "{refused}");
+        assert_eq!(refused.failure().exit_code, 2);
+        assert!(!root.path().join("run").exists(), "no state was made");
+    }
+
+    #[test]
+    fn a_device_that_stays_claimed_fails_the_run() {
+        assert_eq!(told_back(Ok(Vec::new())), Exit::Ok);
+        let stays = ClaimError::Unready("it hangs".to_owned());
+        assert_eq!(told_back(Err(stays)), Exit::Failed);
+        // Also one whose measurement was fine, and not one that was ended.
+        assert_eq!(Exit::Ok.and(Exit::Failed), Exit::Failed);
+        assert_eq!(Exit::Interrupted.and(Exit::Failed), Exit::Interrupted);
+    }
+}
