@@ -17,6 +17,7 @@ pub mod sim;
 pub mod spdk;
 pub mod uring;
 pub mod uring_cmd;
+mod write_cache;
 
 pub use facts::{DeviceFacts, DeviceKind};
 pub use null::{NullDevice, NullQueue};
@@ -151,6 +152,14 @@ pub trait Device {
     /// # Errors
     /// Why it cannot be told, in words.
     fn health(&self) -> Result<crate::record::Health, String> {
+        Err("this backend cannot ask for it".to_owned())
+    }
+
+    /// How its write cache stands now. As [`Device::health`].
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
         Err("this backend cannot ask for it".to_owned())
     }
 

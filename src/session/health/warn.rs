@@ -173,6 +173,8 @@ mod tests {
             why_not_after: None,
             others: None,
             why_not_others: None,
+            write_cache: None,
+            why_not_write_cache: None,
         }
     }
 
