@@ -25,6 +25,9 @@ pub enum Plateau {
     Rising,
     /// Four times the depth changes nothing.
     Flat,
+    /// A quarter of the greatest depth gives as much as any, and more depth gives less: buffers that no longer fit a
+    /// cache, say.
+    Falling,
 }
 
 /// Judges a curve, in any order of points.
@@ -46,8 +49,14 @@ pub fn judge(points: &[CurvePoint]) -> Plateau {
     let is_flat = rates
         .iter()
         .all(|rate| *rate >= best * (1.0 - TOLERATED_RATIO));
+    let is_reached = |point: &CurvePoint| {
+        point.depth_count.saturating_mul(SPAN_FACTOR) <= deepest
+            && point.rate >= best * (1.0 - TOLERATED_RATIO)
+    };
     if is_flat {
         Plateau::Flat
+    } else if points.iter().any(is_reached) {
+        Plateau::Falling
     } else {
         Plateau::Rising
     }
@@ -76,10 +85,18 @@ mod tests {
             Plateau::Rising
         );
         assert_eq!(of(&[(64, 100.0), (16, 100.0), (32, 100.0)]), Plateau::Flat);
-        // Falling with depth is no plateau either.
+        // Falling with depth is no plateau either, but nothing that more depth would lift.
+        for falling in [
+            [(8, 120.0), (16, 100.0), (32, 100.0), (64, 100.0)],
+            [(8, 50.0), (16, 96.0), (32, 100.0), (64, 90.0)],
+            [(8, 50.0), (16, 100.0), (32, 90.0), (64, 98.0)],
+        ] {
+            assert_eq!(of(&falling), Plateau::Falling, "{falling:?}");
+        }
         assert_eq!(
-            of(&[(8, 120.0), (16, 100.0), (32, 100.0), (64, 100.0)]),
-            Plateau::Rising
+            of(&[(8, 50.0), (16, 94.0), (32, 100.0), (64, 90.0)]),
+            Plateau::Rising,
+            "best above a quarter of the depth"
         );
     }
 

@@ -192,8 +192,8 @@ fn limited_load(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict
 
 fn host_bound(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
     // Where more depth still brings more, completions in bursts can make a burn look like a limit.
-    let is_flat = evidence.plateau == Some(Plateau::Flat);
-    (evidence.host == HostEvidence::Proven && is_flat).then(|| {
+    let is_deep_enough = matches!(evidence.plateau, Some(Plateau::Flat | Plateau::Falling));
+    (evidence.host == HostEvidence::Proven && is_deep_enough).then(|| {
         let why = "time burnt for each I/O lowered the rate by just that time: the reactors bind";
         let next_step = "more reactors, larger batches, a cheaper backend";
         verdict(VerdictKind::HostBound, None, why.to_owned(), next_step)
@@ -251,6 +251,7 @@ fn curve_and_host(evidence: &Evidence<'_>) -> Vec<String> {
     let curve = match evidence.plateau {
         Some(Plateau::Flat) => None,
         Some(Plateau::Rising) => Some("the rate still changes with depth"),
+        Some(Plateau::Falling) => Some("more depth lowers the rate"),
         Some(Plateau::NotMeasured) | None => Some("one depth shows no plateau"),
     };
     let host = match evidence.host {
@@ -263,6 +264,16 @@ fn curve_and_host(evidence: &Evidence<'_>) -> Vec<String> {
         .flatten()
         .map(str::to_owned)
         .collect()
+}
+
+/// What time that was burnt says where the way cannot be seen; nothing where none was.
+fn tried_burns(evidence: &Evidence<'_>) -> Option<String> {
+    let text = match evidence.host {
+        HostEvidence::NotTried => return None,
+        HostEvidence::Excluded => "the host is excluded".to_owned(),
+        HostEvidence::Proven | HostEvidence::Unclear => curve_and_host(evidence).join(", "),
+    };
+    Some(text).filter(|text| !text.is_empty())
 }
 
 const MEASURE: &str = "lanemark lanes --measure on this device";
@@ -433,6 +444,8 @@ fn undecided(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Verdict {
                 missing.extend(curve_and_host(evidence));
             }
         }
+    } else {
+        missing.extend(tried_burns(evidence));
     }
     let next_step = if evidence.unseen.is_empty() && link.is_some() {
         MEASURE

@@ -6,9 +6,8 @@ use super::one_step::{Asked, OneStepError, Ready, hand_over};
 use super::output::Output;
 use super::progress;
 use super::{JobFlags, run, signals};
-use crate::ceiling::plateau::{self, CurvePoint};
 use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
-use crate::method::peak::{PROBES_MOST_COUNT, PeakPlan, PeakResult, Probed, Setting, search};
+use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Record, Step};
 use crate::report::{figures, printable};
@@ -179,7 +178,8 @@ impl Devices<'_> {
         &mut self,
         setting: Setting,
         name: &str,
-        curve: Option<&[CurvePoint]>,
+        burn_ns: Option<u64>,
+        proofs: &Proofs,
     ) -> Result<Step, SessionError> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
@@ -196,16 +196,12 @@ impl Devices<'_> {
         let probe = Probe {
             plan: &own,
             plan_json: step_json(&own, &plan.devices),
-            numbers: (self.ran_count, PROBES_MOST_COUNT),
-            burn_ns: None,
+            numbers: (self.ran_count, WINDOWS_MOST_COUNT),
+            burn_ns,
             devices: None,
         };
         let (mut step, paths) = self.session.probe(self.opened, probe, self.observer)?;
-        let proofs = Proofs {
-            plateau: curve.map(plateau::judge),
-            ..Proofs::default()
-        };
-        add_verdict(&mut step, &own, &paths, &proofs);
+        add_verdict(&mut step, &own, &paths, proofs);
         self.observer.step_done(&step);
         Ok(step)
     }
@@ -213,16 +209,20 @@ impl Devices<'_> {
 
 impl Probed for Devices<'_> {
     fn probe(&mut self, setting: Setting, name: &str) -> Result<Step, SessionError> {
-        self.run(setting, name, None)
+        self.run(setting, name, None, &Proofs::default())
+    }
+
+    fn burn(&mut self, setting: Setting, name: &str, burn_ns: u64) -> Result<Step, SessionError> {
+        self.run(setting, name, Some(burn_ns), &Proofs::default())
     }
 
     fn confirm(
         &mut self,
         setting: Setting,
         name: &str,
-        curve: &[CurvePoint],
+        proofs: &Proofs,
     ) -> Result<Step, SessionError> {
-        self.run(setting, name, Some(curve))
+        self.run(setting, name, None, proofs)
     }
 }
 
@@ -245,14 +245,17 @@ fn measured(
         named => named,
     };
     // Simulated reactors share one line of time: more of them are not more power.
-    let own = if matches!(opened, Opened::Sim { .. }) {
+    let is_sim = matches!(opened, Opened::Sim { .. });
+    let own = if is_sim {
         1
     } else {
         u32::try_from(cpus_count).unwrap_or(u32::MAX)
     };
     let peak_plan = PeakPlan {
         depth_most_count: args.most_depth,
+        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
         reactors_most_count: args.most_reactors.unwrap_or(own),
+        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
         precision_ratio: 0.01,
     };
     let mut devices = Devices {
@@ -292,6 +295,7 @@ fn result_json(result: &PeakResult) -> serde_json::Value {
     json!({
         "probes": probes,
         "best": result.best.map(setting_json),
+        "burns": result.burns,
         "rounds_iops": result.rounds,
         "peak_iops": result.peak_iops,
         "half_width_iops": result.half_width_iops,
@@ -365,6 +369,9 @@ fn summary(record: &Record, result: &PeakResult) -> String {
                 figures::iops(iops)
             );
         }
+    }
+    for burn in &result.burns {
+        text += &format!("burnt {}\n", figures::burnt(burn));
     }
     let verdict = &last.verdict;
     let at = verdict

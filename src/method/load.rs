@@ -1,6 +1,7 @@
 //! Latency against load: a peak, then arrivals at shares of it, and the highest rate whose tail is still good
 //! enough.
 
+use super::outcome::outcome;
 use crate::record::{Outcome, Step};
 use crate::session::SessionError;
 
@@ -58,14 +59,7 @@ impl LoadResult {
     /// How the whole ended.
     #[must_use]
     pub fn status(&self) -> Outcome {
-        let worst = |outcome| self.steps.iter().any(|step| step.status == outcome);
-        if worst(Outcome::Interrupted) || matches!(self.error, Some(SessionError::Interrupted)) {
-            Outcome::Interrupted
-        } else if self.error.is_some() || worst(Outcome::Failed) {
-            Outcome::Failed
-        } else {
-            Outcome::Finished
-        }
+        outcome(&self.steps, self.error.as_ref())
     }
 
     /// Runs a step and keeps it; `None` where nothing may follow.

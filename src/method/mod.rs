@@ -7,6 +7,7 @@ pub mod derive;
 pub mod expect;
 pub mod lanes;
 pub mod load;
+mod outcome;
 pub mod peak;
 pub mod resume;
 pub mod scale;

@@ -1,14 +1,19 @@
 //! The peak, and the knee: few short probes over depth, reactors and batch, then fresh rounds of the best.
 //!
 //! The best of many probes is too good by chance (the winner's curse), so the figure that is told comes from
-//! rounds that took no part in the choice.
+//! rounds that took no part in the choice. Before them a known time is burnt at each I/O of the best setting, so that
+//! each round can say whether the host binds.
 
-use crate::ceiling::plateau::CurvePoint;
-use crate::record::{Outcome, Step};
-use crate::session::SessionError;
+use super::burns::{BURNS_COUNT, burn_depth, burns, judge as judge_burns};
+use super::outcome::outcome;
+use crate::ceiling::plateau::{self, CurvePoint};
+use crate::record::{LaneBurn, Outcome, Step};
+use crate::session::{Proofs, SessionError};
 
 /// Probes and rounds in all, at most.
 pub const PROBES_MOST_COUNT: usize = 25;
+/// Windows in all, at most: those that burn time are neither.
+pub const WINDOWS_MOST_COUNT: usize = PROBES_MOST_COUNT + BURNS_COUNT;
 /// Rounds of the best setting, at least.
 const ROUNDS_LEAST_COUNT: usize = 3;
 /// What another setting must bring to be taken: less is noise, and costs depth or a core.
@@ -19,6 +24,8 @@ pub const KNEE_RATIO: f64 = 0.97;
 const BATCHES: [u32; 2] = [8, 32];
 /// Doublings of depth without a gain that end the search: one may be bad luck.
 const FLAT_COUNT: usize = 2;
+/// Multiples of the best depth that are tried before it is taken: four times of it without a gain is a plateau.
+const BEYOND: [u64; 2] = [2, 4];
 
 /// How a probe is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +46,13 @@ pub trait Probed {
     /// [`SessionError`] where it could not start.
     fn probe(&mut self, setting: Setting, name: &str) -> Result<Step, SessionError>;
 
-    /// Runs a round that the result is taken from; `curve` is what is known of the setting's other depths.
+    /// Runs a window in which so long is burnt at each I/O.
+    ///
+    /// # Errors
+    /// As [`Probed::probe`].
+    fn burn(&mut self, setting: Setting, name: &str, burn_ns: u64) -> Result<Step, SessionError>;
+
+    /// Runs a round that the result is taken from; `proofs` is what the windows before it show.
     ///
     /// # Errors
     /// As [`Probed::probe`].
@@ -47,7 +60,7 @@ pub trait Probed {
         &mut self,
         setting: Setting,
         name: &str,
-        curve: &[CurvePoint],
+        proofs: &Proofs,
     ) -> Result<Step, SessionError>;
 }
 
@@ -56,8 +69,12 @@ pub trait Probed {
 pub struct PeakPlan {
     /// Depth at most, a power of two.
     pub depth_most_count: u64,
+    /// Devices, each of which is given the depth.
+    pub devices_count: u32,
     /// Reactors at most.
     pub reactors_most_count: u32,
+    /// Reactors that run at the same time, at most: simulated ones share one line of time.
+    pub reactors_at_once_count: u32,
     /// Half of the interval of the mean, as a share of it, at which the rounds end.
     pub precision_ratio: f64,
 }
@@ -78,6 +95,8 @@ pub struct PeakResult {
     pub steps: Vec<Step>,
     /// The probes, in order.
     pub probes: Vec<Point>,
+    /// The best reactors and batch with a known time burnt at each I/O.
+    pub burns: Vec<LaneBurn>,
     /// I/Os a second of each round.
     pub rounds: Vec<f64>,
     /// The best setting; absent where nothing was measured.
@@ -98,14 +117,7 @@ impl PeakResult {
     /// How the whole ended.
     #[must_use]
     pub fn status(&self) -> Outcome {
-        let any = |outcome| self.steps.iter().any(|step| step.status == outcome);
-        if any(Outcome::Interrupted) || matches!(self.error, Some(SessionError::Interrupted)) {
-            Outcome::Interrupted
-        } else if self.error.is_some() || any(Outcome::Failed) {
-            Outcome::Failed
-        } else {
-            Outcome::Finished
-        }
+        outcome(&self.steps, self.error.as_ref())
     }
 
     fn is_spent(&self) -> bool {
@@ -179,10 +191,12 @@ pub fn search(plan: &PeakPlan, device: &mut dyn Probed) -> PeakResult {
     let found = over_depth(plan, &mut result, device)
         .and_then(|()| over_reactors(plan, &mut result, device))
         .and_then(|()| over_batches(plan, &mut result, device))
+        .and_then(|()| beyond_the_best(plan, &mut result, device))
         .and_then(|()| around_the_knee(&mut result, device));
-    result.best = result.best_point().map(|point| point.setting);
-    if found.is_some() {
-        confirm(plan, &mut result, device);
+    let best = result.best_point();
+    result.best = best.map(|point| point.setting);
+    if let (Some(()), Some(best)) = (found, best) {
+        confirm(plan, &mut result, device, best);
     }
     settle(&mut result);
     result
@@ -256,6 +270,31 @@ fn over_batches(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probe
     Some(())
 }
 
+/// Gives the best setting more depth: what batches and reactors brought may need it, and only a curve that more depth
+/// does not lift shows what binds.
+fn beyond_the_best(
+    plan: &PeakPlan,
+    result: &mut PeakResult,
+    device: &mut dyn Probed,
+) -> Option<()> {
+    loop {
+        let best = result.best_point()?.setting;
+        for factor in BEYOND {
+            let depth_count = best.depth_count * factor;
+            if depth_count <= plan.depth_most_count && !result.is_spent() {
+                let setting = Setting {
+                    depth_count,
+                    ..best
+                };
+                result.rate(device, setting)?;
+            }
+        }
+        if result.best_point()?.setting == best {
+            return Some(());
+        }
+    }
+}
+
 /// Measures the depths of the best setting that the knee depends on: by halving, since more depth never gives
 /// fewer I/Os before the peak.
 fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
@@ -286,14 +325,50 @@ fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<(
     Some(())
 }
 
+/// Burns a known time at each I/O, at the best setting but as deep as gives as much; what that and the curve show. `None` where nothing may
+/// follow.
+fn burn(
+    plan: &PeakPlan,
+    result: &mut PeakResult,
+    device: &mut dyn Probed,
+    best: Point,
+) -> Option<Proofs> {
+    let curve = result.curve(best.setting);
+    let setting = Setting {
+        depth_count: burn_depth(&curve).unwrap_or(best.setting.depth_count),
+        ..best.setting
+    };
+    let at_once_count = setting.reactors_count.min(plan.reactors_at_once_count);
+    let burnt = burns(best.iops, at_once_count, |burn_ns| {
+        device.burn(setting, &format!("{burn_ns} ns burnt"), burn_ns)
+    });
+    match burnt {
+        Ok(burnt) => result.burns = burnt,
+        Err(error) => {
+            result.error = Some(error);
+            return None;
+        }
+    }
+    let in_flight_count = setting.depth_count * u64::from(plan.devices_count);
+    let (host, host_iops) = judge_burns(best.iops, &result.burns, at_once_count, in_flight_count);
+    Some(Proofs {
+        plateau: Some(plateau::judge(&curve)),
+        host,
+        host_iops,
+        ..Proofs::default()
+    })
+}
+
 /// Fresh rounds of the best until their mean is known well enough.
-fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) {
-    let Some(best) = result.best else { return };
-    let curve = result.curve(best);
+fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, best: Point) {
+    let Some(proofs) = burn(plan, result, device, best) else {
+        result.ended_by = "error";
+        return;
+    };
     result.ended_by = "rounds";
     while result.steps.len() < PROBES_MOST_COUNT {
         let name = format!("round {}", result.rounds.len() + 1);
-        let step = device.confirm(best, &name, &curve);
+        let step = device.confirm(best.setting, &name, &proofs);
         let Some(iops) = result.keep(step) else {
             result.ended_by = "error";
             return;

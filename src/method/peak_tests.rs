@@ -10,6 +10,8 @@ struct Model {
     parallelism: u64,
     most_of_reactor_iops: f64,
     noise_ratio: f64,
+    /// What the last round was told.
+    proofs: Proofs,
     random: Xoshiro256PlusPlus,
 }
 
@@ -19,6 +21,7 @@ impl Model {
             parallelism,
             most_of_reactor_iops,
             noise_ratio,
+            proofs: Proofs::default(),
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -26,13 +29,16 @@ impl Model {
     #[allow(clippy::cast_precision_loss)]
     fn true_iops(&self, setting: Setting) -> f64 {
         let device = setting.depth_count.min(self.parallelism) as f64 * 1e4;
+        device.min(self.host_iops(setting))
+    }
+
+    fn host_iops(&self, setting: Setting) -> f64 {
         let batched = if setting.complete_min_count >= 8 {
             1.2
         } else {
             1.0
         };
-        let host = f64::from(setting.reactors_count) * self.most_of_reactor_iops * batched;
-        device.min(host)
+        f64::from(setting.reactors_count) * self.most_of_reactor_iops * batched
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -59,19 +65,40 @@ impl Probed for Model {
         Ok(self.step(setting))
     }
 
+    #[allow(clippy::cast_precision_loss)]
+    fn burn(&mut self, setting: Setting, _name: &str, burn_ns: u64) -> Result<Step, SessionError> {
+        let reactors = f64::from(setting.reactors_count);
+        let own_ns = reactors * 1e9 / self.host_iops(setting) + burn_ns as f64;
+        // Of what is in flight, what the device does not serve waits for it: only that hides a burn.
+        let queued_count = setting.depth_count.saturating_sub(self.parallelism);
+        let device_ns = 1e5
+            + if queued_count == 0 {
+                burn_ns as f64
+            } else {
+                0.0
+            };
+        let served = setting.depth_count.min(self.parallelism) as f64;
+        let mut step = self.step(setting);
+        step.read.as_mut().unwrap().iops = (reactors * 1e9 / own_ns).min(served * 1e9 / device_ns);
+        Ok(step)
+    }
+
     fn confirm(
         &mut self,
         setting: Setting,
         _name: &str,
-        _curve: &[CurvePoint],
+        proofs: &Proofs,
     ) -> Result<Step, SessionError> {
+        self.proofs = proofs.clone();
         Ok(self.step(setting))
     }
 }
 
 const PLAN: PeakPlan = PeakPlan {
     depth_most_count: 1024,
+    devices_count: 1,
     reactors_most_count: 8,
+    reactors_at_once_count: u32::MAX,
     precision_ratio: 0.01,
 };
 
@@ -138,6 +165,30 @@ fn batches_are_tried_where_depth_alone_brings_nothing() {
     };
     let found = search(&shallow, &mut model);
     assert_eq!(found.best.unwrap().complete_min_count, 1);
+}
+
+/// A device that serves one at a time falls by just the burn where one is in flight: that proves nothing.
+#[test]
+fn rounds_are_told_whether_the_host_binds() {
+    use crate::ceiling::host::HostEvidence;
+    use crate::ceiling::plateau::Plateau;
+    for (parallelism, most_iops, wanted) in [
+        (1, 1e12, HostEvidence::Excluded),
+        (2, 1e12, HostEvidence::Excluded),
+        (64, 1e12, HostEvidence::Excluded),
+        (1024, 5e5, HostEvidence::Proven),
+        (1024, 1e4, HostEvidence::Proven),
+    ] {
+        let mut model = Model::new(parallelism, most_iops, 0.002, 11);
+        let plan = PeakPlan {
+            reactors_most_count: 2,
+            ..PLAN
+        };
+        let found = search(&plan, &mut model);
+        assert_eq!(model.proofs.host, wanted, "{parallelism} {most_iops}");
+        assert_eq!(model.proofs.plateau, Some(Plateau::Flat), "{parallelism}");
+        assert_eq!(found.burns.len(), BURNS_COUNT);
+    }
 }
 
 #[test]

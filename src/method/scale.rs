@@ -4,6 +4,7 @@
 //! full hop, so each is also measured alone, and every sum is held against the sum of the same devices alone.
 
 use super::burns::{BURNS_COUNT, burns, judge as judge_burns, rate};
+use super::outcome::outcome;
 use crate::ceiling::plateau::{self, CurvePoint};
 use crate::ceiling::verdict::Members;
 use crate::record::{
@@ -116,14 +117,7 @@ impl ScaleResult {
     /// How the whole ended.
     #[must_use]
     pub fn status(&self) -> Outcome {
-        let any = |outcome| self.steps.iter().any(|step| step.status == outcome);
-        if any(Outcome::Interrupted) || matches!(self.error, Some(SessionError::Interrupted)) {
-            Outcome::Interrupted
-        } else if self.error.is_some() || any(Outcome::Failed) {
-            Outcome::Failed
-        } else {
-            Outcome::Finished
-        }
+        outcome(&self.steps, self.error.as_ref())
     }
 }
 
@@ -238,7 +232,8 @@ impl<S: Scaled> Bench<'_, S> {
         self.result.scale.depths.push(depth(top));
         let burns = self.burns(top, &all)?;
         let reactors_count = self.plan.reactors_count;
-        let (host, host_iops) = judge_burns(top, &burns, reactors_count);
+        let (host, host_iops) =
+            judge_burns(rate(top).0, &burns, reactors_count, top.depth.asked_count);
         self.result.scale.burns = burns;
         let depths = &self.result.scale.depths;
         let points: Vec<CurvePoint> = depths
@@ -273,7 +268,7 @@ impl<S: Scaled> Bench<'_, S> {
             };
             self.window(&burnt).map(|(step, _)| step).ok_or(())
         };
-        burns(top, reactors_count, run).ok()
+        burns(rate(top).0, reactors_count, run).ok()
     }
 
     /// All devices from another node.

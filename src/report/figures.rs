@@ -1,5 +1,6 @@
 //! Figures with their units, as people read them. A figure that does not exist is `n/a`, never 0.
 
+use crate::record::LaneBurn;
 use crate::units::Bytes;
 
 /// Stands where there is no sample.
@@ -203,6 +204,17 @@ pub fn compact(value: f64) -> String {
         }
     }
     format!("{}G", significant(value / 1e9, DIGITS))
+}
+
+/// What a burn did to the rate.
+#[must_use]
+pub fn burnt(burn: &LaneBurn) -> String {
+    format!(
+        "{} for each I/O: {} IOPS ({} if the reactors were the limit)",
+        time_ns(burn.burn_ns),
+        iops(burn.iops),
+        iops(burn.host_bound_iops)
+    )
 }
 
 #[cfg(test)]

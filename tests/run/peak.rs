@@ -1,6 +1,7 @@
 //! `lanemark peak` on simulated devices whose peak and knee are known.
 
 use crate::common::{run, run_json};
+use lanemark::record::VerdictKind;
 
 #[test]
 fn the_peak_and_the_knee_of_a_simulated_device_are_found() {
@@ -31,6 +32,31 @@ fn a_cap_is_the_peak_and_several_devices_are_told_apart() {
         "verdict: ",
     ] {
         assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+}
+
+/// Where a device serves one at a time, a burn between two I/Os lowers the rate by just that: no proof that the host
+/// binds. The burns are made with more in flight.
+#[test]
+fn the_peak_of_a_slow_device_is_not_the_hosts() {
+    for parallelism in [1, 2, 3, 20] {
+        let (ran, record) = run_json(&format!(
+            "peak --device sim:latency=100us,parallelism={parallelism},capacity=1T,hop=hba:10G --runtime 100ms --ramp_time 20ms"
+        ));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let last = record.steps.last().unwrap();
+        assert_eq!(
+            last.verdict.kind,
+            VerdictKind::DeviceBound,
+            "{parallelism}: {}",
+            last.verdict.why
+        );
+        let burns = record.job["peak"]["burns"].as_array().unwrap();
+        assert_eq!(burns.len(), 4);
+        for burn in burns {
+            let kept = burn["iops"].as_f64().unwrap() / (f64::from(parallelism) * 1e4);
+            assert!((kept - 1.0).abs() < 0.02, "{parallelism}: {burn}");
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Measures a device against its ceilings: a curve over depth, then the best depth again, then again with time
-//! burnt at each I/O.
+//! Measures a device against its ceilings: a curve over depth, then the best depth again, then time burnt at each I/O,
+//! as deep as gives as much.
 
 use crate::ceiling::plateau::{self, CurvePoint};
 use crate::ceiling::verdict::{Members, Peer};
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, step_json};
-use crate::method::burns::{self, BURNS_COUNT, burns, rate, reactors_that_run_at_once};
+use crate::method::burns::{self, BURNS_COUNT, burn_depth, burns, rate, reactors_that_run_at_once};
 use crate::reactor::StopCause;
 use crate::record::{LaneBurn, LaneMeasurement, LanePoint, Outcome, Step};
 use crate::session::path::SeenPath;
@@ -196,13 +196,16 @@ impl Bench<'_> {
         let plan = &plans[best];
         let own = &plan.steps[0];
         let (step, paths) = self.probe(plan, own, None)?;
+        let points = points(&curve);
+        let deepest = burn_depth(&points)
+            .and_then(|depth| at(lane, depth))
+            .unwrap_or(best);
         let burns = if step.status == Outcome::Finished {
-            self.burns(plan, own, &step)?
+            self.burns(&plans[deepest], &step)?
         } else {
             Vec::new()
         };
-        let reactors_count = reactors_that_run_at_once(self.opened, own);
-        let mut proofs = proofs(&curve, &step, &burns, reactors_count);
+        let mut proofs = self.proofs(&points, &step, &burns, &plans[deepest].steps[0]);
         if own_devices(own) > 1 && self.session.control.cause() < StopCause::Signal {
             self.compare(plan, own, &step, &paths, &mut proofs)?;
         }
@@ -226,16 +229,31 @@ impl Bench<'_> {
         Ok(self.session.probe(self.opened, probe, self.observer)?)
     }
 
-    fn burns(
-        &mut self,
-        plan: &Plan,
-        own: &StepPlan,
-        base: &Step,
-    ) -> Result<Vec<LaneBurn>, LanesError> {
+    fn burns(&mut self, plan: &Plan, base: &Step) -> Result<Vec<LaneBurn>, LanesError> {
+        let own = &plan.steps[0];
         let reactors_count = reactors_that_run_at_once(self.opened, own);
-        burns(base, reactors_count, |burn_ns| {
+        burns(rate(base).0, reactors_count, |burn_ns| {
             Ok(self.probe(plan, own, Some(burn_ns))?.0)
         })
+    }
+
+    /// What the curve and the burns show.
+    fn proofs(
+        &self,
+        curve: &[CurvePoint],
+        base: &Step,
+        burns: &[LaneBurn],
+        burnt: &StepPlan,
+    ) -> Proofs {
+        let reactors_count = reactors_that_run_at_once(self.opened, burnt);
+        let in_flight_count = burnt.in_flight_count;
+        let (host, host_iops) = burns::judge(rate(base).0, burns, reactors_count, in_flight_count);
+        Proofs {
+            plateau: Some(plateau::judge(curve)),
+            host,
+            host_iops,
+            ..Proofs::default()
+        }
     }
 
     /// Each device alone, at the same depth.
@@ -286,23 +304,18 @@ impl Bench<'_> {
     }
 }
 
-/// What the curve and the burns show.
-#[must_use]
-fn proofs(curve: &[LanePoint], base: &Step, burns: &[LaneBurn], reactors_count: u32) -> Proofs {
-    let points: Vec<CurvePoint> = curve
-        .iter()
-        .map(|point| CurvePoint {
-            depth_count: point.depth_count,
-            rate: point.bytes_per_s,
-        })
-        .collect();
-    let (host, host_iops) = burns::judge(base, burns, reactors_count);
-    Proofs {
-        plateau: Some(plateau::judge(&points)),
-        host,
-        host_iops,
-        ..Proofs::default()
-    }
+fn points(curve: &[LanePoint]) -> Vec<CurvePoint> {
+    let points = curve.iter().map(|point| CurvePoint {
+        depth_count: point.depth_count,
+        rate: point.bytes_per_s,
+    });
+    points.collect()
+}
+
+/// The place of a depth among a lane's.
+fn at(lane: &Lane, depth_count: u64) -> Option<usize> {
+    let mut depths = lane.depths.iter();
+    depths.position(|depth| u64::from(*depth) == depth_count)
 }
 
 fn finished(

@@ -161,13 +161,7 @@ fn measured(page: &mut Page, measurement: &LaneMeasurement) {
     let mut rows = Vec::new();
     let mut label = "burnt";
     for burn in &measurement.burns {
-        let text = format!(
-            "{} for each I/O: {} IOPS ({} if the reactors were the limit)",
-            show::time_ns(burn.burn_ns),
-            show::iops(burn.iops),
-            show::iops(burn.host_bound_iops)
-        );
-        rows.push(Row::new(std::mem::take(&mut label), text));
+        rows.push(Row::new(std::mem::take(&mut label), show::burnt(burn)));
     }
     rows.extend(measured_rows(&measurement.step));
     page.rows(&rows);
