@@ -6,7 +6,8 @@ use super::one_step::{Asked, OneStepError, hand_over};
 use super::output::Output;
 use super::progress;
 use super::{JobFlags, run, signals};
-use crate::config::{ConfigError, Job, Key, Plan, Word, plan, plan_json, step_json};
+use crate::backend::DeviceFacts;
+use crate::config::{Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Direction, Outcome, Record, Step};
@@ -24,6 +25,9 @@ const EXAMPLES: &str = "Examples:
       the peak at depth 256, then Poisson arrivals at 10 to 95 % of it
   lanemark load --device /dev/nvme0n1 --iodepth 256 --p99 200us
       the highest rate whose scheduled p99 stays within 200 microseconds";
+
+/// The most that `rate_iops` may be.
+const MOST_RATE_IOPS: u64 = 1_000_000_000;
 
 /// Flags of `lanemark load`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -155,6 +159,37 @@ struct Judged {
     load: LoadPlan,
 }
 
+impl Judged {
+    /// The job at this rate.
+    fn plan(&self, ask: &Ask, facts: &[DeviceFacts], seed: u64) -> Result<Plan, SessionError> {
+        let mut job = self.job.clone();
+        if let Some(rate_iops) = ask.rate_iops {
+            let keys = &mut job.flags.keys;
+            keys.insert(Key::RateIops, Word::flag(rate_iops.to_string()));
+            keys.insert(Key::RateProcess, self.process.clone());
+        }
+        let plan = plan(&job, facts, seed);
+        let mut plan = plan.map_err(|error| SessionError::Unplanned {
+            step: ask.name.clone(),
+            why: error.to_string(),
+        })?;
+        for step in &mut plan.steps {
+            step.name.clone_from(&ask.name);
+        }
+        Ok(plan)
+    }
+
+    /// Whether the job makes a plan with a rate: what is wrong with that is said before the closed loop is measured,
+    /// which tells the rates. The greatest there may be can be shared out over any number of streams.
+    fn plans(&self, facts: &[DeviceFacts], seed: u64) -> Result<(), SessionError> {
+        let with_rate = Ask {
+            name: "at a rate".to_owned(),
+            rate_iops: Some(MOST_RATE_IOPS),
+        };
+        self.plan(&with_rate, facts, seed).map(drop)
+    }
+}
+
 /// The device under load.
 struct Device<'a> {
     session: &'a Session,
@@ -166,32 +201,12 @@ struct Device<'a> {
     observer: &'a mut dyn Observer,
 }
 
-impl Device<'_> {
-    /// The job at this rate.
-    fn plan(&self, ask: &Ask) -> Result<Plan, ConfigError> {
-        let mut job = self.judged.job.clone();
-        if let Some(rate_iops) = ask.rate_iops {
-            let keys = &mut job.flags.keys;
-            keys.insert(Key::RateIops, Word::flag(rate_iops.to_string()));
-            keys.insert(Key::RateProcess, self.judged.process.clone());
-        }
-        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
-        for step in &mut plan.steps {
-            step.name.clone_from(&ask.name);
-        }
-        Ok(plan)
-    }
-}
-
 impl Loaded for Device<'_> {
     fn run(&mut self, ask: &Ask) -> Result<Step, SessionError> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
         }
-        let plan = self.plan(ask).map_err(|error| SessionError::Unplanned {
-            step: ask.name.clone(),
-            why: error.to_string(),
-        })?;
+        let plan = self.judged.plan(ask, &self.opened.facts(), self.seed)?;
         self.ran_count += 1;
         let numbers = (self.ran_count, self.steps_count.max(self.ran_count));
         let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
@@ -210,7 +225,8 @@ fn loaded(
 ) -> Result<(Record, LoadResult), OneStepError> {
     let (job, load) = (&judged.job, &judged.load);
     let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
+    let judge = |facts: &[DeviceFacts], whole: &Plan| Ok(judged.plans(facts, whole.seed)?);
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let mut device = Device {
         session: &ready.session,
         opened: &ready.opened,
