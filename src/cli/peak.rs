@@ -6,12 +6,14 @@ use super::one_step::{Asked, OneStepError, Ready, hand_over};
 use super::output::Output;
 use super::progress;
 use super::{JobFlags, run, signals};
-use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
+use crate::backend::{DeviceFacts, DeviceKind};
+use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Record, Step};
 use crate::report::{figures, printable};
 use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
+use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
 use serde_json::json;
@@ -152,28 +154,56 @@ struct Devices<'a> {
     observer: &'a mut dyn Observer,
 }
 
-impl Devices<'_> {
-    /// The job with this setting: a stream for each reactor and device, the depth shared evenly.
-    fn plan(&self, setting: Setting, name: &str) -> Result<Plan, ConfigError> {
-        let mut job = self.job.clone();
-        let reactors_count = u64::from(setting.reactors_count);
-        let iodepth = setting.depth_count.div_ceil(reactors_count);
-        let values = [
-            (Key::Iodepth, iodepth),
-            (Key::Reactors, reactors_count),
-            (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
-        ];
-        for (key, value) in values {
-            job.flags.keys.insert(key, Word::flag(value.to_string()));
-        }
-        job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
-        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
-        for step in &mut plan.steps {
-            name.clone_into(&mut step.name);
-        }
-        Ok(plan)
+/// The job with this setting: a stream for each reactor and device, the depth shared evenly.
+fn planned(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    setting: Setting,
+    name: &str,
+) -> Result<Plan, SessionError> {
+    let mut job = job.clone();
+    let reactors_count = u64::from(setting.reactors_count);
+    let iodepth = setting.depth_count.div_ceil(reactors_count);
+    let values = [
+        (Key::Iodepth, iodepth),
+        (Key::Reactors, reactors_count),
+        (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
+    ];
+    for (key, value) in values {
+        job.flags.keys.insert(key, Word::flag(value.to_string()));
     }
+    job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
+    let plan = plan(&job, facts, seed);
+    let mut plan = plan.map_err(|error| SessionError::Unplanned {
+        step: name.to_owned(),
+        why: error.to_string(),
+    })?;
+    for step in &mut plan.steps {
+        name.clone_into(&mut step.name);
+    }
+    Ok(plan)
+}
 
+/// Whether the job makes a plan at the ends of the search: what is wrong with one of them is said before the first
+/// probe.
+fn plans(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    peak_plan: &PeakPlan,
+) -> Result<(), SessionError> {
+    for setting in peak_plan.ends() {
+        let name = format!(
+            "depth {} reactors {} batch {} (--most_depth and --most_reactors allow it)",
+            setting.depth_count, setting.reactors_count, setting.complete_min_count
+        );
+        planned(job, facts, seed, setting, &name)?;
+    }
+    Ok(())
+}
+
+impl Devices<'_> {
     fn run(
         &mut self,
         setting: Setting,
@@ -184,12 +214,7 @@ impl Devices<'_> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
         }
-        let plan = self
-            .plan(setting, name)
-            .map_err(|error| SessionError::Unplanned {
-                step: name.to_owned(),
-                why: error.to_string(),
-            })?;
+        let plan = planned(self.job, &self.opened.facts(), self.seed, setting, name)?;
         self.ran_count += 1;
         let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
         let own = plan.steps[0].reseeded(number);
@@ -226,6 +251,35 @@ impl Probed for Devices<'_> {
     }
 }
 
+/// How far to search on these devices.
+fn peak_plan(
+    args: &PeakArgs,
+    facts: &[DeviceFacts],
+    plan: &Plan,
+) -> Result<PeakPlan, OneStepError> {
+    let cpus_count = match plan.steps[0].cpus.len() {
+        0 => {
+            let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
+            allowed.cpus().len()
+        }
+        named => named,
+    };
+    // Simulated reactors share one line of time: more of them are not more power.
+    let is_sim = facts.iter().any(|one| one.kind == DeviceKind::Sim);
+    let own = if is_sim {
+        1
+    } else {
+        u32::try_from(cpus_count).unwrap_or(u32::MAX)
+    };
+    Ok(PeakPlan {
+        depth_most_count: args.most_depth,
+        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
+        reactors_most_count: args.most_reactors.unwrap_or(own),
+        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
+        precision_ratio: 0.01,
+    })
+}
+
 fn measured(
     args: &PeakArgs,
     job: &Job,
@@ -233,31 +287,18 @@ fn measured(
     sysfs: &Sysfs,
 ) -> Result<(Record, PeakResult), OneStepError> {
     let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
+    let judge = |facts: &[DeviceFacts], whole: &Plan| {
+        let far = peak_plan(args, facts, whole)?;
+        Ok(plans(job, facts, whole.seed, &far)?)
+    };
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let Ready {
         opened,
         session,
         plan,
         ..
     } = &ready;
-    let cpus_count = match plan.steps[0].cpus.len() {
-        0 => session.allowed.cpus().len(),
-        named => named,
-    };
-    // Simulated reactors share one line of time: more of them are not more power.
-    let is_sim = matches!(opened, Opened::Sim { .. });
-    let own = if is_sim {
-        1
-    } else {
-        u32::try_from(cpus_count).unwrap_or(u32::MAX)
-    };
-    let peak_plan = PeakPlan {
-        depth_most_count: args.most_depth,
-        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
-        reactors_most_count: args.most_reactors.unwrap_or(own),
-        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
-        precision_ratio: 0.01,
-    };
+    let peak_plan = peak_plan(args, &opened.facts(), plan)?;
     let mut devices = Devices {
         session,
         opened,
