@@ -1,11 +1,10 @@
 //! `lanemark load`: latency against load, and the highest rate whose tail still holds.
 
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::{Asked, OneStepError, hand_over};
+use super::one_step::{Asked, OneStepError, OneStepFlags, hand_over};
 use super::output::Output;
 use super::progress;
-use super::{JobFlags, run, signals};
+use super::{run, signals};
 use crate::backend::DeviceFacts;
 use crate::config::{Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
@@ -17,7 +16,6 @@ use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -33,9 +31,6 @@ const MOST_RATE_IOPS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LoadArgs {
-    /// A job file of one step; without one, the flags make it
-    #[arg(value_name = "JOB.yaml")]
-    pub job: Option<PathBuf>,
     /// Loads to measure, in percent of the peak of the closed loop, ascending
     /// [default: 10,25,50,70,80,90,95]
     #[arg(long, value_name = "LIST", help_heading = "Load")]
@@ -44,24 +39,17 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub p99: Option<String>,
 
-    /// Where the result goes.
+    /// The job, and what becomes of it.
     #[command(flatten)]
-    pub result: ResultFlags,
-    /// What may be done.
-    #[command(flatten)]
-    pub safety: SafetyFlags,
-
-    /// The keys of the job.
-    #[command(flatten)]
-    pub keys: JobFlags,
+    pub flags: OneStepFlags,
 }
 
 /// Runs the verb; the exit code.
 pub fn run(args: &LoadArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.result.output.as_deref()) {
+    let output = match Output::open(args.flags.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
@@ -69,11 +57,16 @@ pub fn run(args: &LoadArgs) -> Exit {
         .and_then(|()| judged_job(args, &output, &sysfs));
     let judged = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     match loaded(args, &judged, control, &sysfs) {
         Ok((record, result)) => handed_over(args, &judged.load, &record, &result, output),
-        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
+        Err(error) => run::refuse(
+            Some(output),
+            args.flags.result.format,
+            &sysfs,
+            error.failure(),
+        ),
     }
 }
 
@@ -84,7 +77,7 @@ fn handed_over(
     result: &LoadResult,
     output: Output,
 ) -> Exit {
-    let exit = hand_over(output, args.result.format, record, || {
+    let exit = hand_over(output, args.flags.result.format, record, || {
         text(plan, record, result)
     });
     if plan.p99_at_most_ns.is_some() && result.highest_iops.is_none() {
@@ -105,16 +98,14 @@ fn take_process(job: &mut Job) -> Option<Word> {
 fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
-        job: args.job.as_deref(),
-        result: &args.result,
-        safety: &args.safety,
+        flags: &args.flags,
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }
 
 fn judged_job(args: &LoadArgs, output: &Output, sysfs: &Sysfs) -> Result<Judged, OneStepError> {
-    let mut file = args.job.as_deref().map(Job::load).transpose()?;
-    let mut keys = args.keys.clone();
+    let mut file = args.flags.file()?;
+    let mut keys = args.flags.keys.clone();
     // How arrivals are spaced has no effect before there is a rate: it waits until there is one.
     let of_flags = keys.rate_process.take().map(Word::flag);
     let of_file = file.as_mut().and_then(take_process);
@@ -224,7 +215,7 @@ fn loaded(
     sysfs: &Sysfs,
 ) -> Result<(Record, LoadResult), OneStepError> {
     let (job, load) = (&judged.job, &judged.load);
-    let mut observer = progress::on_stderr(args.result.progress);
+    let mut observer = progress::on_stderr(args.flags.result.progress);
     let judge = |facts: &[DeviceFacts], whole: &Plan| Ok(judged.plans(facts, whole.seed)?);
     let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let mut device = Device {

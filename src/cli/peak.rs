@@ -1,11 +1,10 @@
 //! `lanemark peak`: the peak, the knee, and what limits them.
 
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::{Asked, OneStepError, Ready, hand_over};
+use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
 use super::output::Output;
 use super::progress;
-use super::{JobFlags, run, signals};
+use super::{run, signals};
 use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
@@ -17,7 +16,6 @@ use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -37,9 +35,6 @@ const PROBE_RAMP: &str = "500ms";
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PeakArgs {
-    /// A job file of one step; without one, the flags make it
-    #[arg(value_name = "JOB.yaml")]
-    pub job: Option<PathBuf>,
     /// The greatest depth of each device that is tried: a power of two
     #[arg(
         long = "most_depth",
@@ -58,24 +53,15 @@ pub struct PeakArgs {
     )]
     pub most_reactors: Option<u32>,
 
-    /// Where the result goes.
+    /// The job, and what becomes of it.
     #[command(flatten)]
-    pub result: ResultFlags,
-    /// What may be done.
-    #[command(flatten)]
-    pub safety: SafetyFlags,
-
-    /// The keys of the job.
-    #[command(flatten)]
-    pub keys: JobFlags,
+    pub flags: OneStepFlags,
 }
 
 fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
-        job: args.job.as_deref(),
-        result: &args.result,
-        safety: &args.safety,
+        flags: &args.flags,
         own_keys: &[
             Key::Iodepth,
             Key::Reactors,
@@ -93,9 +79,9 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
 /// Runs the verb; the exit code.
 pub fn run(args: &PeakArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.result.output.as_deref()) {
+    let output = match Output::open(args.flags.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
@@ -103,13 +89,18 @@ pub fn run(args: &PeakArgs) -> Exit {
         .and_then(|()| judged(args, &output, &sysfs));
     let job = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok((record, result)) => hand_over(output, args.result.format, &record, || {
+        Ok((record, result)) => hand_over(output, args.flags.result.format, &record, || {
             text(&record, &result)
         }),
-        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
+        Err(error) => run::refuse(
+            Some(output),
+            args.flags.result.format,
+            &sysfs,
+            error.failure(),
+        ),
     }
 }
 
@@ -125,8 +116,8 @@ fn judged(args: &PeakArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneSte
             "--most_reactors 0: at least 1".to_owned(),
         ));
     }
-    let file = args.job.as_deref().map(Job::load).transpose()?;
-    let mut job = asked(args).job(args.keys.clone(), file, output, sysfs)?;
+    let file = args.flags.file()?;
+    let mut job = asked(args).job(args.flags.keys.clone(), file, output, sysfs)?;
     if any_step(&job, |step| step.streams.is_some()) {
         return Err(OneStepError::Usage(
             "peak sets streams itself, one for each reactor: leave them out".to_owned(),
@@ -286,7 +277,7 @@ fn measured(
     control: Arc<Control>,
     sysfs: &Sysfs,
 ) -> Result<(Record, PeakResult), OneStepError> {
-    let mut observer = progress::on_stderr(args.result.progress);
+    let mut observer = progress::on_stderr(args.flags.result.progress);
     let judge = |facts: &[DeviceFacts], whole: &Plan| {
         let far = peak_plan(args, facts, whole)?;
         Ok(plans(job, facts, whole.seed, &far)?)
