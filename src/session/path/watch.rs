@@ -29,9 +29,13 @@ struct Counts {
     unseen: Vec<Unseen>,
 }
 
+/// Asks the drive on a link what it has counted: names and counts, or why not.
+type Ask = fn(&Sysfs, &AtaLink) -> Result<Vec<(&'static str, u64)>, String>;
+
 /// The looks at the paths of one step.
 #[derive(Debug)]
 pub struct PathWatch {
+    ask: Ask,
     paths: Vec<SeenPath>,
     /// The state of each link of each path at the start.
     before: Vec<Vec<String>>,
@@ -45,10 +49,15 @@ impl PathWatch {
     /// Takes the first look.
     #[must_use]
     pub fn new(sysfs: &Sysfs, paths: Vec<SeenPath>) -> Self {
+        Self::asking(drives_own, sysfs, paths)
+    }
+
+    fn asking(ask: Ask, sysfs: &Sysfs, paths: Vec<SeenPath>) -> Self {
         let before = paths.iter().map(states).collect();
-        let counts = paths.iter().map(|path| counts(sysfs, path)).collect();
+        let counts = paths.iter().map(|path| counts(ask, sysfs, path)).collect();
         let now = Instant::now();
         let mut watch = Self {
+            ask,
             paths,
             before,
             counts,
@@ -78,7 +87,7 @@ impl PathWatch {
         self.compare();
         for (path, before) in self.paths.iter_mut().zip(self.counts) {
             let now = if answers {
-                counts(&self.sysfs, path)
+                counts(self.ask, &self.sysfs, path)
             } else {
                 kernels_counts(path)
             };
@@ -152,11 +161,11 @@ fn grown(before: &Count, now: &[Count]) -> CounterDelta {
     }
 }
 
-fn counts(sysfs: &Sysfs, path: &SeenPath) -> Counts {
+fn counts(ask: Ask, sysfs: &Sysfs, path: &SeenPath) -> Counts {
     let mut all = kernels_counts(path);
     for link in &path.links {
         if let Look::Ata(link) = &link.look {
-            add_drives_own(sysfs, link, &mut all);
+            all.add_drives_own(link, ask(sysfs, link));
         }
     }
     all
@@ -207,23 +216,26 @@ fn kernels_counts(path: &SeenPath) -> Counts {
 }
 
 /// What the drive itself has counted.
-fn add_drives_own(sysfs: &Sysfs, link: &AtaLink, all: &mut Counts) {
-    let keeps = link.identify_words().map(|words| Keeps::of(&words));
-    let asked = keeps.map_err(|error| error.to_string()).and_then(|keeps| {
-        ata_link_errors(sysfs, &link.scsi_dir, keeps).map_err(|error| error.to_string())
-    });
-    match asked {
-        Ok(found) => all
-            .read
-            .extend(found.into_iter().map(|(name, count)| Count {
-                at: link.port.clone(),
-                counter: name.to_owned(),
-                count,
-            })),
-        Err(why) => all.unseen.push(Unseen {
-            name: format!("the drive's link error counters at {}", link.port),
-            why,
-        }),
+fn drives_own(sysfs: &Sysfs, link: &AtaLink) -> Result<Vec<(&'static str, u64)>, String> {
+    let words = link.identify_words().map_err(|error| error.to_string())?;
+    ata_link_errors(sysfs, &link.scsi_dir, Keeps::of(&words)).map_err(|error| error.to_string())
+}
+
+impl Counts {
+    fn add_drives_own(&mut self, link: &AtaLink, told: Result<Vec<(&'static str, u64)>, String>) {
+        match told {
+            Ok(found) => self
+                .read
+                .extend(found.into_iter().map(|(name, count)| Count {
+                    at: link.port.clone(),
+                    counter: name.to_owned(),
+                    count,
+                })),
+            Err(why) => self.unseen.push(Unseen {
+                name: format!("the drive's link error counters at {}", link.port),
+                why,
+            }),
+        }
     }
 }
 
@@ -235,4 +247,57 @@ fn aer(dir: &Path) -> [(&'static str, Option<u64>); 3] {
         ("nonfatal", total(&aer.nonfatal)),
         ("fatal", total(&aer.fatal)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::SeenLink;
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ASKED_COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A drive that counts how often it is asked.
+    fn counted(_: &Sysfs, _: &AtaLink) -> Result<Vec<(&'static str, u64)>, String> {
+        ASKED_COUNT.set(ASKED_COUNT.get() + 1);
+        Ok(vec![("R_ERR", ASKED_COUNT.get())])
+    }
+
+    fn on_sata() -> (tempfile::TempDir, PathWatch) {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let drive = Path::new("/ata1/host0/target0:0:0/0:0:0:0");
+        let mut path = SeenPath::unseen("D", "made by hand");
+        path.links = vec![SeenLink {
+            name: "ata1".to_owned(),
+            carrier: None,
+            look: Look::Ata(Box::new(AtaLink::of(&sysfs, drive).unwrap())),
+        }];
+        let watch = PathWatch::asking(counted, &sysfs, vec![path]);
+        (root, watch)
+    }
+
+    #[test]
+    fn a_drive_is_asked_for_its_link_errors_before_and_after() {
+        let (_root, watch) = on_sata();
+        let paths = watch.finish(true);
+        assert_eq!(ASKED_COUNT.get(), 2);
+        let counters = &paths[0].record.counters;
+        assert_eq!(counters.len(), 1);
+        assert_eq!(counters[0].grown_count, Some(1));
+    }
+
+    #[test]
+    fn a_drive_that_is_gone_is_not_asked_for_its_link_errors() {
+        let (_root, watch) = on_sata();
+        let paths = watch.finish(false);
+        assert_eq!(ASKED_COUNT.get(), 1, "before the step only");
+        let counters = &paths[0].record.counters;
+        // Unknown, and not 0.
+        assert_eq!(counters.len(), 1);
+        assert_eq!(counters[0].grown_count, None);
+    }
 }
