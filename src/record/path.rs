@@ -44,7 +44,8 @@ pub struct Hop {
     pub driver: Option<String>,
     /// How it runs now; absent where it cannot be seen.
     pub now: Option<LinkState>,
-    /// The most that both ends can do; absent where that cannot be seen.
+    /// The most that both ends can do; where only one end tells, what it can do, and the text says so. Absent where
+    /// neither does.
     pub most: Option<LinkState>,
     /// Max_Payload_Size in force on the link; absent where not readable (config space needs root) or not PCIe.
     pub mps_bytes: Option<u32>,

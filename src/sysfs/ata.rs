@@ -89,6 +89,28 @@ impl AtaLink {
         words(&self.identify)
     }
 
+    /// The most that both ends can do: what both say, or what one says and the link runs at.
+    #[must_use]
+    pub fn most_of_both(&self) -> Option<SasRate> {
+        match (&self.port_max, &self.drive_max) {
+            (Ok(port), Ok(drive)) => Some(*port.min(drive)),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => {
+                Some(*one).filter(|one| self.rate.as_ref().is_ok_and(|rate| rate >= one))
+            }
+            (Err(_), Err(_)) => None,
+        }
+    }
+
+    /// The same where the word of one end has to do.
+    #[must_use]
+    pub fn most_of_either(&self) -> Option<SasRate> {
+        let known = [&self.port_max, &self.drive_max];
+        known
+            .into_iter()
+            .filter_map(|rate| rate.as_ref().ok().copied())
+            .min()
+    }
+
     /// Speed now, read again.
     ///
     /// # Errors

@@ -173,6 +173,26 @@ fn a_fast_disk_on_a_slow_port_is_half_as_fast() {
     assert!(slowed.findings[0].text.contains("lowered it 2 times"));
 }
 
+/// A port whose speed nobody tells: whether the drive could go faster on it is not known, and is not said.
+#[test]
+fn one_end_of_a_sata_link_makes_no_finding() {
+    let tree = fixture("sata3-on-sata2.tree");
+    let host = "sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/scsi_host/host0";
+    tree.remove(&format!("{host}/ahci_host_caps"));
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), []);
+    let most = &path.hops[0].most.as_ref().unwrap().text;
+    assert_eq!(most, "6 Gbit/s by one end's word");
+    // A drive that says what it can do and does it: the port can as well.
+    tree.file(
+        "sys/devices/pci0000:00/0000:00:1f.2/ata1/link1/ata_link/link1/sata_spd",
+        "6.0 Gbps\n",
+    );
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), []);
+    assert_eq!(path.hops[0].most, path.hops[0].now);
+}
+
 /// Four controllers of 6,800 MB/s together behind Gen3 x8: at MPS 128 that carries 6,633.
 #[test]
 fn a_card_of_four_controllers_is_summed_under_its_switch() {

@@ -1,6 +1,6 @@
 //! Hops of SAS and SATA.
 
-use super::{Carrier, Look, SeenLink, SeenPath, state};
+use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
 use crate::ceiling::sas::SasLink;
 use crate::ceiling::sata::SataLink;
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
@@ -125,11 +125,12 @@ impl SeenPath {
     fn add_ata(&mut self, name: &str, link: &AtaLink) {
         let rate = link.rate.as_ref().ok().copied();
         let (port, drive) = (link.port_max.as_ref().ok(), link.drive_max.as_ref().ok());
-        let most = match (port, drive) {
-            (Some(port), Some(drive)) => Some(*port.min(drive)),
-            (port, drive) => port.or(drive).copied(),
+        let both = link.most_of_both();
+        let most = match (both, link.most_of_either()) {
+            (Some(both), _) => Some(sata_state(both)),
+            (None, one) => one.map(|one| by_one_end(sata_state(one))),
         };
-        match (rate, most) {
+        match (rate, both) {
             (None, _) => {
                 let why = link.rate.as_ref().err().map(ToString::to_string);
                 let text = format!("its speed is not known: {}", why.unwrap_or_default());
@@ -170,7 +171,7 @@ impl SeenPath {
             what: "SATA port to drive".to_owned(),
             driver: None,
             now: rate.map(sata_state),
-            most: most.map(sata_state),
+            most,
             mps_bytes: None,
             mrrs_bytes: None,
             read_ceiling: None,

@@ -291,3 +291,11 @@ fn state(text: String, lane_gbit_per_s: Option<f64>, lanes_count: Option<u32>) -
         lanes_count,
     }
 }
+
+/// `16 GT/s x4 by one end's word`: what only one end tells.
+fn by_one_end(state: LinkState) -> LinkState {
+    LinkState {
+        text: state.text + " by one end's word",
+        ..state
+    }
+}
