@@ -120,6 +120,46 @@ fn degraded_links_are_named_where_they_are() {
     assert!(!path.findings.iter().any(|f| f.at == "0000:02:01.0"));
 }
 
+/// A port that does not tell its most, and a drive whose port a virtual machine hides: what the other end could do
+/// is not known, so nothing is degraded.
+#[test]
+fn one_end_of_a_pcie_link_makes_no_finding() {
+    let tree = fixture("nvme-downgraded-hop.tree");
+    let port = "sys/bus/pci/devices/0000:02:00.0";
+    tree.file(&format!("{port}/max_link_speed"), "Unknown\n");
+    let path = one(&tree, "/dev/nvme0n1");
+    let found = kinds(&path);
+    assert!(
+        !found.contains(&PathFindingKind::SpeedDegraded),
+        "{found:?}"
+    );
+    // Both tell their lanes.
+    assert!(found.contains(&PathFindingKind::WidthDegraded), "{found:?}");
+    let most = &path.hops[1].most.as_ref().unwrap().text;
+    assert_eq!(most, "16 GT/s x4 by one end's word");
+
+    let tree = Tree::new();
+    let dir = "sys/devices/pci0000:00/0000:00:05.0";
+    for (file, text) in [
+        ("class", "0x010802"),
+        ("current_link_speed", "8.0 GT/s PCIe"),
+        ("current_link_width", "4"),
+        ("max_link_speed", "16.0 GT/s PCIe"),
+        ("max_link_width", "4"),
+    ] {
+        tree.file(&format!("{dir}/{file}"), &format!("{text}\n"));
+    }
+    tree.link(
+        "sys/bus/pci/devices/0000:00:05.0",
+        "../../../devices/pci0000:00/0000:00:05.0",
+    );
+    let path = one(&tree, "0000:00:05.0");
+    assert_eq!(kinds(&path), []);
+    assert_eq!(path.hops[0].now.as_ref().unwrap().text, "8 GT/s x4");
+    let most = &path.hops[0].most.as_ref().unwrap().text;
+    assert_eq!(most, "16 GT/s x4 by one end's word");
+}
+
 #[test]
 fn a_sas_hba_in_a_slow_slot_is_full_with_two_lanes() {
     let tree = fixture("sas2-in-pcie1-x4.tree");

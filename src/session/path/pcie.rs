@@ -1,6 +1,6 @@
 //! Hops of PCI Express.
 
-use super::{Carrier, Look, SeenLink, SeenPath, state};
+use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
 use crate::ceiling::datasheet;
 use crate::ceiling::pcie::{PacketSizes, PcieLink};
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
@@ -101,8 +101,7 @@ impl SeenPath {
             what: format!("{above} to {}", kind(lower)),
             driver: lower.driver.as_ref().map(|driver| driver.name.clone()),
             now: Some(link_state(&hop.speed, &hop.width_count)),
-            most: (hop.max_speed.is_ok() || hop.max_width_count.is_ok())
-                .then(|| link_state(&hop.max_speed, &hop.max_width_count)),
+            most: most_state(hop),
             mps_bytes: mps.min(),
             mrrs_bytes: device.and_then(|express| express.read_request_bytes),
             read_ceiling: None,
@@ -157,14 +156,14 @@ impl SeenPath {
             self.find(kind, name, text, next_step);
             self.hide(name, &format!("its {what} is not known"));
         }
-        if let (Ok(now), Ok(most)) = (&hop.speed, &hop.max_speed)
+        if let (Ok(now), Some(most)) = (&hop.speed, &hop.both_max_speed)
             && now < most
         {
             let text = format!("runs at {now}, both ends can do {most}");
             let next_step = "read it again under load (power saving lowers it on some machines); then reseat the device, change riser or cable, look for errors in AER, and for a limit in firmware setup";
             self.find(PathFindingKind::SpeedDegraded, name, text, next_step);
         }
-        if let (Ok(now), Ok(most)) = (&hop.width_count, &hop.max_width_count)
+        if let (Ok(now), Some(most)) = (&hop.width_count, &hop.both_max_width_count)
             && now < most
         {
             let text = format!("trained at x{now}, both ends can do x{most}");
@@ -227,6 +226,17 @@ fn carrier<'a>(
         is_flit: ends.any(|end| end.express.as_ref().is_ok_and(|express| express.flit)),
     };
     Some(Carrier::Pcie(link, sizes))
+}
+
+/// What the ends could do; absent where neither tells.
+fn most_state(hop: &PciHop) -> Option<LinkState> {
+    let is_known = hop.max_speed.is_ok() || hop.max_width_count.is_ok();
+    let most = is_known.then(|| link_state(&hop.max_speed, &hop.max_width_count))?;
+    Some(if hop.has_one_ends_word() {
+        by_one_end(most)
+    } else {
+        most
+    })
 }
 
 fn link_state(speed: &Fact<PciSpeed>, width: &Fact<u8>) -> LinkState {
