@@ -202,6 +202,40 @@ fn a_wide_port_with_eight_drives_is_shared() {
     assert_eq!((wide.devices_count, wide.full_with_count), (8, Some(4)));
 }
 
+/// What a SAS drive could do the kernel does not tell; of an expander it tells it.
+#[test]
+fn a_slow_sas_link_is_degraded_only_where_both_ends_can_do_more() {
+    let tree = fixture("sas-expander.tree");
+    let slow = one(&tree, "/dev/sdg");
+    assert_eq!(slow.hops[2].now.as_ref().unwrap().text, "6 Gbit/s x1");
+    assert_eq!(kinds(&slow), []);
+    for phy in 0..4 {
+        tree.file(
+            &format!("sys/class/sas_phy/phy-0:{phy}/negotiated_linkrate"),
+            "6.0 Gbit\n",
+        );
+    }
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), [PathFindingKind::SpeedDegraded]);
+    assert_eq!(path.findings[0].at, "port-0:0");
+    assert_eq!(
+        path.findings[0].text,
+        "runs at 6 Gbit/s, both ends can do 12 Gbit/s"
+    );
+    // An expander of 6 Gbit/s, or one that does not say: nothing is known to be wrong.
+    for text in ["6.0 Gbit\n", "Unknown\n"] {
+        for phy in 0..8 {
+            tree.file(
+                &format!("sys/class/sas_phy/phy-0:0:{phy}/maximum_linkrate"),
+                text,
+            );
+            let held = format!("sys/class/sas_phy/phy-0:0:{phy}/maximum_linkrate_hw");
+            tree.file(&held, text);
+        }
+        assert_eq!(kinds(&one(&tree, "/dev/sda")), [], "{text}");
+    }
+}
+
 #[test]
 fn a_fast_disk_on_a_slow_port_is_half_as_fast() {
     let path = one(&fixture("sata3-on-sata2.tree"), "/dev/sda");
