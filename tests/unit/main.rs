@@ -14,6 +14,7 @@ mod guard_signatures;
 mod guard_tree;
 mod lanes_matrix;
 mod lanes_trees;
+mod lanes_unseen;
 #[path = "../shared/links.rs"]
 mod links;
 mod pci_paths;

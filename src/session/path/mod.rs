@@ -23,6 +23,7 @@ use crate::spdk::{Transport as SpdkTransport, TransportId};
 use crate::sysfs::Sysfs;
 use crate::sysfs::ata::AtaLink;
 use crate::sysfs::attach::{Attachment, Transport};
+use crate::sysfs::host::cpu_flags;
 use crate::sysfs::pci::{Bdf, PciPath};
 use crate::sysfs::sas::Phy;
 use std::path::PathBuf;
@@ -185,6 +186,11 @@ impl SeenPath {
         }
         if path.links.is_empty() && path.record.unseen.is_empty() {
             path.hide(name, "the kernel shows no link on the way to it");
+        }
+        // The ports of a virtual machine are its maker's invention, whatever speed they show. The flag is x86's.
+        let is_virtual_machine = cpu_flags(sysfs).is_ok_and(|flags| flags.contains("hypervisor"));
+        if is_virtual_machine && !path.links.is_empty() {
+            path.hide("this machine", "a virtual one: the host's links are hidden");
         }
         path.find_narrowest();
         path
