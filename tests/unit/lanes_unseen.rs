@@ -14,6 +14,89 @@ fn whys(path: &DevicePath) -> Vec<String> {
     path.unseen.iter().map(text).collect()
 }
 
+/// One function of a chain: address, vendor and device ID, class, Device/Port Type (none: conventional PCI).
+type Link<'a> = (&'a str, u16, u16, u32, Option<u16>);
+
+const BRIDGE: u32 = 0x06_0400;
+const NVME: u32 = 0x01_0802;
+const ROOT_PORT: Option<u16> = Some(4);
+const ENDPOINT: Option<u16> = Some(0);
+
+/// A chain of functions below a host bridge, each in the folder of the one above it. Links run at 8 GT/s x4.
+fn chain(base: &str, functions: &[Link<'_>]) -> Tree {
+    let tree = Tree::new();
+    let mut dir = format!("sys/devices/{base}");
+    for (bdf, vendor, device, class, kind) in functions {
+        dir += &format!("/{bdf}");
+        let file = |name: &str, text: &str| tree.file(&format!("{dir}/{name}"), text);
+        file("vendor", &format!("{vendor:#06x}\n"));
+        file("device", &format!("{device:#06x}\n"));
+        file("class", &format!("{class:#08x}\n"));
+        // A list of capabilities, where there is one, with PCI Express alone in it.
+        let mut config = vec![0_u8; 256];
+        config[..2].copy_from_slice(&vendor.to_le_bytes());
+        if let Some(kind) = kind {
+            for name in ["current_link_speed", "max_link_speed"] {
+                file(name, "8.0 GT/s PCIe\n");
+            }
+            for name in ["current_link_width", "max_link_width"] {
+                file(name, "4\n");
+            }
+            config[0x06] = 0x10;
+            config[0x34] = 0x40;
+            config[0x40] = 0x10;
+            config[0x42..0x44].copy_from_slice(&(kind << 4 | 2).to_le_bytes());
+        }
+        tree.bytes(&format!("{dir}/config"), &config);
+        tree.link(
+            &format!("sys/bus/pci/devices/{bdf}"),
+            &format!("../../../../{dir}"),
+        );
+    }
+    tree
+}
+
+/// What hides on the way to the last function of a chain.
+fn hidden(base: &str, functions: &[Link<'_>]) -> Vec<String> {
+    let (last, ..) = functions[functions.len() - 1];
+    whys(&one(&chain(base, functions), last))
+}
+
+/// Intel's chipsets hang on a link (DMI) that shows no speed; the processor's own ports do not.
+#[test]
+fn ports_of_intels_chipsets_are_known_wherever_they_are() {
+    let drive = |base: &str, port: &str, id: u16, drive: &str| {
+        let functions = [
+            (port, 0x8086, id, BRIDGE, ROOT_PORT),
+            (drive, 0x144d, 0xa80a, NVME, ENDPOINT),
+        ];
+        hidden(base, &functions)
+    };
+    let vmd = "pci0000:00/0000:00:0e.0/pci10000:e0";
+    for (base, port, id, below) in [
+        ("pci0000:00", "0000:00:1a.0", 0x7ac8, "0000:01:00.0"),
+        ("pci0000:00", "0000:00:1b.4", 0x7a44, "0000:01:00.0"),
+        ("pci0000:00", "0000:00:1d.0", 0xa330, "0000:01:00.0"),
+        (vmd, "10000:e0:1d.0", 0xa0b0, "10000:e1:00.0"),
+        ("pci0000:80", "0000:80:1b.4", 0x7f44, "0000:81:00.0"),
+    ] {
+        let text = "a port of the chipset, whose own link to the processor shows no speed";
+        assert_eq!(
+            drive(base, port, id, below),
+            [format!("{port}: {text}")],
+            "{port}"
+        );
+    }
+    for (base, port, id, below) in [
+        ("pci0000:00", "0000:00:01.0", 0x460d, "0000:01:00.0"),
+        ("pci0000:00", "0000:00:06.0", 0x464d, "0000:01:00.0"),
+        (vmd, "10000:e0:06.0", 0x9a09, "10000:e1:00.0"),
+        ("pci0000:80", "0000:80:03.0", 0x2f08, "0000:81:00.0"),
+    ] {
+        assert_eq!(drive(base, port, id, below), Vec::<String>::new(), "{port}");
+    }
+}
+
 /// A guest with an emulated root port (q35): what its link shows is the emulator's invention.
 #[test]
 fn links_of_a_virtual_machine_are_not_the_hosts() {

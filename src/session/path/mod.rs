@@ -2,6 +2,7 @@
 
 mod ceilings;
 mod disk;
+mod hidden;
 mod list;
 mod pcie;
 mod promise;

@@ -9,11 +9,6 @@ use crate::sysfs::pci::{
     Function, Hop as PciHop, LinkState as PciState, PciPath, PciSpeed, PortKind,
 };
 
-const INTEL: u16 = 0x8086;
-/// Root ports of Intel's chipsets (ICH6 to the 800 series) are functions of these devices on bus 0; the
-/// processor's own are elsewhere (datasheets of the chipsets, "PCI devices and functions").
-const CHIPSET_PORTS: std::ops::RangeInclusive<u8> = 0x1b..=0x1d;
-
 impl SeenPath {
     /// Adds the links above a function, and what hides others.
     pub(super) fn add_pcie(&mut self, pci: &PciPath, is_device: bool) {
@@ -24,7 +19,7 @@ impl SeenPath {
             .collect();
         let node = |function: &Function| function.numa_node.as_ref().ok().copied().flatten();
         self.numa_node = functions.last().and_then(node);
-        self.add_unseen_ends(pci);
+        self.hide_pcie(pci);
         let sizes = packet_sizes(functions);
         for hop in pci.hops() {
             let upper = hop
@@ -41,35 +36,6 @@ impl SeenPath {
                 let known = datasheet::controller(*vendor, *id);
                 self.controller = known.map(|known| (known, device.bdf));
             }
-        }
-    }
-
-    fn add_unseen_ends(&mut self, pci: &PciPath) {
-        let Some(first) = pci.functions.first() else {
-            return;
-        };
-        let name = first.bdf.to_string();
-        let is_chipset = first.vendor == Ok(INTEL)
-            && (first.bdf.domain, first.bdf.bus) == (0, 0)
-            && CHIPSET_PORTS.contains(&first.bdf.device);
-        match pci.kind(0) {
-            Some(PortKind::RootIntegrated) => {
-                self.hide(
-                    &name,
-                    "an on-chip controller: its way to the processor shows no link",
-                );
-            }
-            Some(PortKind::RootPort) if is_chipset => {
-                self.hide(
-                    &name,
-                    "a port of the chipset, whose own link to the processor shows no speed",
-                );
-            }
-            Some(PortKind::RootPort) => {}
-            _ => self.hide(
-                &name,
-                "no port is shown above it: a virtual machine may hide the way",
-            ),
         }
     }
 
