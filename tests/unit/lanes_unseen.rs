@@ -59,7 +59,14 @@ fn chain(base: &str, functions: &[Link<'_>]) -> Tree {
 /// What hides on the way to the last function of a chain.
 fn hidden(base: &str, functions: &[Link<'_>]) -> Vec<String> {
     let (last, ..) = functions[functions.len() - 1];
-    whys(&one(&chain(base, functions), last))
+    above(last, &one(&chain(base, functions), last))
+}
+
+/// Without what is said of the function itself, which is no disk.
+fn above(name: &str, path: &DevicePath) -> Vec<String> {
+    let mut all = whys(path);
+    all.retain(|text| !text.starts_with(name));
+    all
 }
 
 /// Intel's chipsets hang on a link (DMI) that shows no speed; the processor's own ports do not.
@@ -95,6 +102,51 @@ fn ports_of_intels_chipsets_are_known_wherever_they_are() {
     ] {
         assert_eq!(drive(base, port, id, below), Vec::<String>::new(), "{port}");
     }
+}
+
+/// A SATA card of conventional PCI behind an ASM1083: its bus carries 133 MB/s, and nothing says so.
+#[test]
+fn a_conventional_bus_is_a_part_that_cannot_be_seen() {
+    const BUS: &str = "a PCI bus below it, whose speed is not shown";
+    let card = |bdf| (bdf, 0x1095, 0x3114, 0x01_8000, None);
+    let behind_bridge = [
+        ("0000:00:01.0", 0x8086, 0x460d, BRIDGE, ROOT_PORT),
+        ("0000:01:00.0", 0x1b21, 0x1080, BRIDGE, Some(7)),
+        card("0000:02:00.0"),
+    ];
+    let wanted = [format!("0000:01:00.0: {BUS}")];
+    assert_eq!(hidden("pci0000:00", &behind_bridge), wanted);
+    // Without root the bridge looks like a switch, which it is not.
+    let tree = chain("pci0000:00", &behind_bridge);
+    for (bdf, ..) in behind_bridge {
+        let config = tree.sysfs().sys("bus/pci/devices").join(bdf).join("config");
+        let bytes = std::fs::read(&config).unwrap();
+        std::fs::write(&config, &bytes[..64]).unwrap();
+    }
+    let path = one(&tree, "0000:02:00.0");
+    assert_eq!(above("0000:02:00.0", &path), wanted);
+    assert_eq!(path.hops.len(), 1);
+    // On the root bus, and one bus below another.
+    let on_root = [
+        ("0000:00:1e.0", 0x8086, 0x244e, BRIDGE, None),
+        ("0000:05:01.0", 0x104c, 0xac28, BRIDGE, None),
+        card("0000:06:00.0"),
+    ];
+    assert_eq!(
+        hidden("pci0000:00", &on_root),
+        [
+            format!("0000:00:1e.0: {BUS}"),
+            format!("0000:05:01.0: {BUS}")
+        ]
+    );
+    // A switch has a bus inside that is no link and limits nothing.
+    let in_switch = [
+        ("0000:00:01.0", 0x8086, 0x460d, BRIDGE, ROOT_PORT),
+        ("0000:01:00.0", 0x10b5, 0x8747, BRIDGE, Some(5)),
+        ("0000:02:08.0", 0x10b5, 0x8747, BRIDGE, Some(6)),
+        ("0000:03:00.0", 0x144d, 0xa80a, NVME, ENDPOINT),
+    ];
+    assert_eq!(hidden("pci0000:00", &in_switch), Vec::<String>::new());
 }
 
 /// A guest with an emulated root port (q35): what its link shows is the emulator's invention.

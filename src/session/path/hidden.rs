@@ -31,10 +31,29 @@ impl SeenPath {
                 );
             }
             Some(PortKind::RootPort) => {}
+            // The bus below it is said below.
+            Some(PortKind::Bridge) if pci.functions.len() > 1 => {}
             _ => self.hide(
                 &name,
                 "no port is shown above it: a virtual machine may hide the way",
             ),
+        }
+        self.hide_buses(pci);
+    }
+
+    /// Buses that are no link: all but those below a port that faces down, and the one inside a switch. To users
+    /// without root a bridge to conventional PCI looks like a switch's upstream port, but then no downstream port is
+    /// below it.
+    fn hide_buses(&mut self, pci: &PciPath) {
+        for (index, bridge) in pci.functions.iter().enumerate() {
+            let (above, below) = (pci.kind(index), pci.kind(index + 1));
+            let is_link = above.is_some_and(PortKind::faces_down);
+            let is_in_switch =
+                (above, below) == (Some(PortKind::Upstream), Some(PortKind::Downstream));
+            if below.is_some() && !is_link && !is_in_switch {
+                let why = "a PCI bus below it, whose speed is not shown";
+                self.hide(&bridge.bdf.to_string(), why);
+            }
         }
     }
 }
