@@ -246,8 +246,8 @@ fn a_block_device_of_a_vendors_driver_is_said_to_be_no_nvme() {
     );
     let device = entry(&tree, "fioa");
     assert_eq!(
-        (device.transport, device.pci.as_deref()),
-        (None, Some("0000:05:00.0"))
+        (device.transport.as_deref(), device.pci.as_deref()),
+        (Some("pcie"), Some("0000:05:00.0"))
     );
     assert_eq!(device.spdk.unwrap().why, "not NVMe: vendor driver iodrive");
 }

@@ -3,7 +3,7 @@
 use crate::guard_tree::{Tree, fixture};
 use lanemark::ceiling::verdict::{Evidence, judge};
 use lanemark::record::{DevicePath, Unseen, VerdictKind};
-use lanemark::session::path::{Workload, ceilings, named_device};
+use lanemark::session::path::{Workload, all_devices, ceilings, named_device};
 
 fn one(tree: &Tree, name: &str) -> DevicePath {
     named_device(&tree.sysfs(), name).path.record
@@ -147,6 +147,64 @@ fn a_conventional_bus_is_a_part_that_cannot_be_seen() {
         ("0000:03:00.0", 0x144d, 0xa80a, NVME, ENDPOINT),
     ];
     assert_eq!(hidden("pci0000:00", &in_switch), Vec::<String>::new());
+}
+
+/// A Micron P420M: its driver (mtip32xx) hangs the block device on the PCI function itself, and tells no model.
+#[test]
+fn a_vendors_pcie_ssd_is_a_device_with_a_path() {
+    let functions = [
+        ("0000:00:02.0", 0x8086, 0x2f04, BRIDGE, ROOT_PORT),
+        ("0000:05:00.0", 0x1344, 0x5161, 0x01_8000, ENDPOINT),
+    ];
+    let tree = chain("pci0000:00", &functions);
+    let base = "pci0000:00/0000:00:02.0/0000:05:00.0";
+    tree.disk_at(&format!("{base}/block"), "rssda", "252:0");
+    let disk = format!("sys/devices/{base}/block/rssda");
+    tree.file(&format!("{disk}/size"), "2734375000\n");
+    tree.link(&format!("{disk}/device"), "../../../0000:05:00.0");
+    let found = lanemark::method::lanes::report(&all_devices(&tree.sysfs()).unwrap());
+    assert_eq!(found.devices.len(), 1, "{found:?}");
+    let drive = &found.devices[0];
+    assert_eq!(drive.name, "/dev/rssda");
+    assert_eq!(drive.transport.as_deref(), Some("pcie"));
+    assert_eq!(drive.datasheet.as_deref(), Some("Micron P420M"));
+    assert_eq!(whys(&drive.path), Vec::<String>::new());
+    assert_eq!(drive.path.hops.len(), 1);
+    let seen = named_device(&tree.sysfs(), "/dev/rssda").path;
+    assert_eq!(
+        seen.hba(),
+        None,
+        "it is the device, not a controller in between"
+    );
+    // A RAID card's driver stands there too, and hides what is behind it.
+    tree.link(
+        "sys/bus/pci/devices/0000:05:00.0/driver",
+        "../../../../bus/pci/drivers/DAC960",
+    );
+    let why = "behind a RAID card, which hides the ports of its drives";
+    assert_eq!(
+        whys(&one(&tree, "/dev/rssda")),
+        [format!("/dev/rssda: {why}")]
+    );
+}
+
+/// What stands on no bus says what it is.
+#[test]
+fn disks_without_a_bus_say_what_they_stand_on() {
+    let tree = Tree::new();
+    for (name, dev, why) in [
+        ("zram0", "252:0", "in memory: there is no link"),
+        (
+            "nbd0",
+            "43:0",
+            "a server answers for it, whose links are not in this machine",
+        ),
+        ("loop0", "7:0", "no device of its own: it stands on others"),
+    ] {
+        tree.virtual_disk(name, dev);
+        let node = format!("/dev/{name}");
+        assert_eq!(whys(&one(&tree, &node)), [format!("{node}: {why}")]);
+    }
 }
 
 /// A guest with an emulated root port (q35): what its link shows is the emulator's invention.

@@ -30,12 +30,17 @@ impl SeenPath {
             };
             self.add_hop(pci, &hop, upper, lower, sizes);
         }
-        if let Some(device) = functions.last().filter(|_| !is_device) {
-            let ids = (device.vendor.as_ref().ok(), device.device.as_ref().ok());
-            if let (Some(vendor), Some(id)) = ids {
-                let known = datasheet::controller(*vendor, *id);
-                self.controller = known.map(|known| (known, device.bdf));
-            }
+        let Some(device) = functions.last() else {
+            return;
+        };
+        let (Ok(vendor), Ok(id)) = (&device.vendor, &device.device) else {
+            return;
+        };
+        if is_device {
+            self.own_id = Some((*vendor, *id));
+        } else {
+            let known = datasheet::controller(*vendor, *id);
+            self.controller = known.map(|known| (known, device.bdf));
         }
     }
 
