@@ -202,6 +202,18 @@ fn a_wide_port_with_eight_drives_is_shared() {
     assert_eq!((wide.devices_count, wide.full_with_count), (8, Some(4)));
 }
 
+/// Each phy of a port has the encoding of its own rate: 22.5 Gbit/s carry 2.318 GB/s, 12 carry 1.159.
+#[test]
+fn unlike_phys_of_a_port_are_summed() {
+    let tree = fixture("sas-expander.tree");
+    tree.file(
+        "sys/class/sas_phy/phy-0:0/negotiated_linkrate",
+        "22.5 Gbit\n",
+    );
+    let path = one(&tree, "/dev/sda");
+    assert!((gb_per_s(&path, 1) - (2.3185 + 3.0 * 1.1587)).abs() < 0.001);
+}
+
 /// What a SAS drive could do the kernel does not tell; of an expander it tells it.
 #[test]
 fn a_slow_sas_link_is_degraded_only_where_both_ends_can_do_more() {

@@ -1,7 +1,7 @@
 //! Hops of SAS and SATA.
 
 use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
-use crate::ceiling::sas::SasLink;
+use crate::ceiling::sas as ceiling;
 use crate::ceiling::sata::SataLink;
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
 use crate::sysfs::absent::fault;
@@ -205,16 +205,12 @@ fn is_whole(port: &SasPort, rates: &[SasRate]) -> bool {
     !rates.is_empty() && rates.len() as u64 == counted
 }
 
-/// All phys together; of unlike ones the mean, which comes to their sum.
-#[allow(clippy::cast_precision_loss)] // A handful of phys.
+/// All phys together, each at its own rate.
 fn carrier(rates: &[SasRate], slowest: Option<SasRate>, is_stp: bool) -> Option<Carrier> {
     let least = *rates.iter().min()?;
-    let sum: f64 = rates.iter().map(|rate| gbit_per_s(*rate)).sum();
+    let all: Vec<f64> = rates.iter().map(|rate| gbit_per_s(*rate)).collect();
     Some(Carrier::Sas {
-        link: SasLink {
-            gbit_per_s: sum / rates.len() as f64,
-            phys_count: u32::try_from(rates.len()).unwrap_or(u32::MAX),
-        },
+        port: ceiling::SasPort::of(&all),
         slowest_gbit_per_s: gbit_per_s(slowest.unwrap_or(least)),
         is_stp,
     })

@@ -17,7 +17,7 @@ use crate::backend::{DeviceFacts, DeviceKind};
 use crate::ceiling::datasheet::{self, Controller, Drive};
 use crate::ceiling::exact;
 use crate::ceiling::pcie::{PacketSizes, PcieLink};
-use crate::ceiling::sas::SasLink;
+use crate::ceiling::sas::SasPort;
 use crate::ceiling::sata::SataLink;
 use crate::record::{DevicePath, Hop, LinkState, PathFinding, PathFindingKind, RateBand, Unseen};
 use crate::spdk::{Transport as SpdkTransport, TransportId};
@@ -68,8 +68,8 @@ pub enum Carrier {
     Pcie(PcieLink, PacketSizes),
     /// SAS; the rate of the slowest phy behind it, and whether what is behind it is SATA.
     Sas {
-        /// The phys.
-        link: SasLink,
+        /// Its phys.
+        port: SasPort,
         /// Slowest phy on the rest of the way.
         slowest_gbit_per_s: f64,
         /// A SATA drive through SAS.
@@ -104,10 +104,10 @@ impl Carrier {
         match self {
             Self::Pcie(link, sizes) => link.read_ceiling(sizes),
             Self::Sas {
-                link,
+                port,
                 slowest_gbit_per_s,
                 is_stp,
-            } => link.behind(*slowest_gbit_per_s, *is_stp),
+            } => port.behind(*slowest_gbit_per_s, *is_stp),
             Self::Sata(link) => link.ceiling(),
             Self::Simulated(bytes_per_s) => exact(*bytes_per_s),
         }
