@@ -1,6 +1,7 @@
 //! The way from the host to a device: its links, what they carry, what is wrong with them, what cannot be seen.
 
 mod ceilings;
+mod counters;
 mod disk;
 mod hidden;
 mod list;
