@@ -91,3 +91,26 @@ fn what_peak_sets_itself_is_refused_by_name() {
         assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
     }
 }
+
+/// Only the plan of a later probe shows it.
+#[test]
+fn a_setting_that_cannot_be_is_told_before_the_first_probe() {
+    for (words, said) in [
+        (
+            "--rw read --bs 4k --size 4k --most_reactors 8",
+            "8 sequential streams need a region",
+        ),
+        ("--most_reactors 4 --cpus 0", "`cpus` names 1"),
+    ] {
+        let (ran, record) = run_json(&format!(
+            "peak --device sim {words} --most_depth 4 --runtime 50ms"
+        ));
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(record.steps.is_empty(), "{words}: something was measured");
+        assert!(
+            ran.stderr.contains(said) && ran.stderr.contains("--most_reactors"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
