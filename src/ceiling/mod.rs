@@ -11,6 +11,7 @@
 //! Where a size is not known but assumed, the ceiling is a band from the least to the most favourable case.
 
 pub mod datasheet;
+pub mod evidence;
 pub mod host;
 pub mod mix;
 pub mod nvme;

@@ -9,9 +9,12 @@ use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
-use crate::record::{Record, Step};
+use crate::record::{RateBand, Record, Step};
 use crate::report::{figures, printable};
-use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
+use crate::session::path::narrowest_shared;
+use crate::session::{
+    Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, workload_of,
+};
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
@@ -92,8 +95,8 @@ pub fn run(args: &PeakArgs) -> Exit {
         Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok((record, result)) => hand_over(output, args.flags.result.format, &record, || {
-            text(&record, &result)
+        Ok((record, found)) => hand_over(output, args.flags.result.format, &record, || {
+            text(&record, &found)
         }),
         Err(error) => run::refuse(
             Some(output),
@@ -142,6 +145,8 @@ struct Devices<'a> {
     job: &'a Job,
     seed: u64,
     ran_count: usize,
+    /// The narrowest hop that all devices share, and what it lets through of the last step.
+    shared: Option<(String, RateBand)>,
     observer: &'a mut dyn Observer,
 }
 
@@ -218,6 +223,9 @@ impl Devices<'_> {
         };
         let (mut step, paths) = self.session.probe(self.opened, probe, self.observer)?;
         add_verdict(&mut step, &own, &paths, proofs);
+        self.shared = workload_of(&step, &own)
+            .filter(|_| paths.len() > 1)
+            .and_then(|workload| narrowest_shared(&paths, &workload));
         self.observer.step_done(&step);
         Ok(step)
     }
@@ -276,7 +284,7 @@ fn measured(
     job: &Job,
     control: Arc<Control>,
     sysfs: &Sysfs,
-) -> Result<(Record, PeakResult), OneStepError> {
+) -> Result<(Record, Found), OneStepError> {
     let mut observer = progress::on_stderr(args.flags.result.progress);
     let judge = |facts: &[DeviceFacts], whole: &Plan| {
         let far = peak_plan(args, facts, whole)?;
@@ -296,6 +304,7 @@ fn measured(
         job,
         seed: plan.seed,
         ran_count: 0,
+        shared: None,
         observer: observer.as_mut(),
     };
     let mut result = search(&peak_plan, &mut devices);
@@ -306,8 +315,15 @@ fn measured(
     }
     let job = json!({ "plan": plan_json(plan), "peak": result_json(&result) });
     let steps = result.steps.clone();
+    let shared = devices.shared.take();
     let record = ready.record(result.status(), result.error.as_ref(), job, steps);
-    Ok((record, result))
+    Ok((record, Found { result, shared }))
+}
+
+/// What the search found, and what the devices share.
+struct Found {
+    result: PeakResult,
+    shared: Option<(String, RateBand)>,
 }
 
 fn setting_json(setting: Setting) -> serde_json::Value {
@@ -332,17 +348,18 @@ fn result_json(result: &PeakResult) -> serde_json::Value {
         "peak_iops": result.peak_iops,
         "half_width_iops": result.half_width_iops,
         "knee_depth_count": result.knee_depth_count,
+        "is_knee_exact": result.is_knee_exact,
         "ended_by": result.ended_by,
     })
 }
 
 /// The curve, then what it comes to.
-fn text(record: &Record, result: &PeakResult) -> String {
+fn text(record: &Record, found: &Found) -> String {
     let mut rows = super::listing::table(&["STEP", "IOPS", "GB/s", "P50", "P99", "OF PEAK"]);
     for step in &record.steps {
-        rows.add_row(row(step, result.peak_iops));
+        rows.add_row(row(step, found.result.peak_iops));
     }
-    super::listing::text_of(&rows) + &summary(record, result)
+    super::listing::text_of(&rows) + &summary(record, found)
 }
 
 fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
@@ -369,7 +386,8 @@ fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
     ]
 }
 
-fn summary(record: &Record, result: &PeakResult) -> String {
+fn summary(record: &Record, found: &Found) -> String {
+    let result = &found.result;
     let (Some(peak), Some(best), Some(last)) = (result.peak_iops, result.best, record.steps.last())
     else {
         return "\nno peak: the search ended before a round was complete\n".to_owned();
@@ -388,7 +406,10 @@ fn summary(record: &Record, result: &PeakResult) -> String {
         best.depth_count, best.reactors_count, best.complete_min_count
     );
     text += &match result.knee_depth_count {
-        Some(depth) => format!("knee: depth {depth} gives 97 % of it\n"),
+        Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it\n"),
+        Some(depth) => format!(
+            "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried\n"
+        ),
         None => "knee: no depth that was tried gives 97 % of it\n".to_owned(),
     };
     for (index, device) in (0..).zip(&last.devices) {
@@ -402,6 +423,7 @@ fn summary(record: &Record, result: &PeakResult) -> String {
             );
         }
     }
+    text += &shared_text(last, found.shared.as_ref());
     for burn in &result.burns {
         text += &format!("burnt {}\n", figures::burnt(burn));
     }
@@ -417,4 +439,19 @@ fn summary(record: &Record, result: &PeakResult) -> String {
     ));
     text.push('\n');
     text
+}
+
+/// What several devices share lets through, and how much of that they took.
+fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> String {
+    let (true, Some((at, band))) = (step.devices.len() > 1, shared) else {
+        return String::new();
+    };
+    let sum: f64 = step.on_media().map(|one| one.bytes_per_s).sum();
+    let most = band.high_bytes_per_s;
+    let text = format!(
+        "they share {at}, which lets {} GB/s through at most: {} of it",
+        figures::rate(most, figures::GB_BYTES),
+        figures::share(sum / most)
+    );
+    printable(&text) + "\n"
 }

@@ -258,10 +258,7 @@ impl Scaled for Devices<'_> {
     }
 
     fn controller(&self, kept: &Kept) -> Option<String> {
-        let mut hbas = kept.paths.iter().map(SeenPath::hba);
-        let first = hbas.next()??;
-        hbas.all(|other| other == Some(first))
-            .then(|| first.to_owned())
+        SeenPath::common_hba(&kept.paths).map(str::to_owned)
     }
 }
 

@@ -61,6 +61,20 @@ fn the_peak_of_a_slow_device_is_not_the_hosts() {
 }
 
 #[test]
+fn what_several_devices_share_is_shown_with_its_ceiling() {
+    let ran = run(
+        "peak --device sim:latency=10us,hop=a:100M --device sim:latency=10us,hop=a:100M,seed=2 --runtime 100ms --ramp_time 20ms",
+    );
+    let said = "they share a, which lets 0.105 GB/s through at most: 100 % of it\n";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("verdict: link-bound at a"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn what_peak_sets_itself_is_refused_by_name() {
     for (flags, named) in [
         ("--iodepth 4", "iodepth"),

@@ -3,6 +3,7 @@
 mod ceilings;
 mod disk;
 mod list;
+mod loads;
 mod pcie;
 mod promise;
 mod simulated;
@@ -10,6 +11,7 @@ mod watch;
 
 pub use ceilings::{Workload, ceilings, narrowest_shared};
 pub use list::{LookedAt, all as all_devices, named as named_device};
+pub use loads::{Moved, loads};
 pub use watch::PathWatch;
 
 use crate::backend::{DeviceFacts, DeviceKind};
@@ -196,6 +198,14 @@ impl SeenPath {
         let is_between = self.transport != Some(Transport::Nvme);
         let last = self.functions.last().filter(|_| is_between);
         last.map(|(name, _)| name.as_str())
+    }
+
+    /// The one controller that all of these hang on.
+    #[must_use]
+    pub fn common_hba(paths: &[Self]) -> Option<&str> {
+        let mut hbas = paths.iter().map(Self::hba);
+        let first = hbas.next()??;
+        hbas.all(|other| other == Some(first)).then_some(first)
     }
 
     pub(super) const fn empty() -> Self {
