@@ -10,7 +10,7 @@ use crate::config::{Job, Key, Plan, Word, plan, plan_json, step_json};
 use crate::method::load::{Ask, DEFAULT_LOADS_PCT, LoadPlan, LoadResult, Loaded, keeps, measure};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Direction, Outcome, Record, Step};
-use crate::report::figures;
+use crate::report::{figures, step_title};
 use crate::session::{Observer, Opened, Session, SessionError};
 use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
@@ -356,7 +356,7 @@ fn row(plan: &LoadPlan, step: &Step, name: &str, direction: &Direction) -> Vec<S
         _ => "",
     };
     vec![
-        format!("{} {name}", step.name),
+        format!("{} {name}", step_title(step)),
         if asked > 0.0 {
             figures::iops(asked)
         } else {

@@ -9,7 +9,7 @@ use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
-use crate::report::Format;
+use crate::report::{Format, render_verb};
 use crate::session::guard::{UnknownSignature, in_use};
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
@@ -194,7 +194,10 @@ pub fn hand_over(
     failures.for_each(output::complain);
     let exit = Exit::of_record(record);
     let written = match format {
-        Format::Text => output.write(&text()),
+        Format::Text => {
+            let whole = render_verb(record, &text(), &output.style());
+            output.write(&whole)
+        }
         format => output.write_record(record, format),
     };
     match written {

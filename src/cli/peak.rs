@@ -9,8 +9,8 @@ use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
-use crate::record::{RateBand, Record, Step};
-use crate::report::{figures, printable};
+use crate::record::{Outcome, RateBand, Record, Step};
+use crate::report::{figures, printable, step_title};
 use crate::session::path::narrowest_shared;
 use crate::session::{
     Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, workload_of,
@@ -374,15 +374,18 @@ fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
         most.map_or_else(|| figures::NOT_AVAILABLE.to_owned(), figures::time_ns)
     };
     vec![
-        step.name.clone(),
+        step_title(step),
         figures::iops(iops),
         figures::rate(rate, figures::GB_BYTES),
         worst(|latency| latency.p50),
         worst(|latency| latency.p99),
-        peak_iops.map_or_else(
-            || figures::NOT_AVAILABLE.to_owned(),
-            |peak| figures::share(iops / peak),
-        ),
+        // A part of a window is no point of the curve.
+        peak_iops
+            .filter(|_| step.status == Outcome::Finished)
+            .map_or_else(
+                || figures::NOT_AVAILABLE.to_owned(),
+                |peak| figures::share(iops / peak),
+            ),
     ]
 }
 

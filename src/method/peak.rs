@@ -159,6 +159,14 @@ impl PeakResult {
         outcome(&self.steps, self.error.as_ref())
     }
 
+    /// What broke it off.
+    fn broken_by(&self) -> &'static str {
+        match self.status() {
+            Outcome::Interrupted => "interrupt",
+            _ => "error",
+        }
+    }
+
     /// Whether so few probes are left that the rounds need them, and `reserved_count` others.
     fn is_spent(&self, reserved_count: usize) -> bool {
         self.steps.len() + ROUNDS_LEAST_COUNT + reserved_count >= PROBES_MOST_COUNT
@@ -402,7 +410,7 @@ fn burn(
 /// Fresh rounds of the best until their mean is known well enough.
 fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, best: Point) {
     let Some(proofs) = burn(plan, result, device, best) else {
-        result.ended_by = "error";
+        result.ended_by = result.broken_by();
         return;
     };
     result.ended_by = "rounds";
@@ -410,7 +418,7 @@ fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, be
         let name = format!("round {}", result.rounds.len() + 1);
         let step = device.confirm(best.setting, &name, &proofs);
         let Some((iops, _)) = result.keep(step) else {
-            result.ended_by = "error";
+            result.ended_by = result.broken_by();
             return;
         };
         result.rounds.push(iops);
