@@ -102,7 +102,6 @@ fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
         job: args.job.as_deref(),
-        result: &args.result,
         safety: &args.safety,
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }

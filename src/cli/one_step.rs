@@ -1,8 +1,9 @@
 //! What the verbs share that make their own steps out of a job of one: reading it, opening its devices, asking
 //! for consent.
 
+use super::clash::{self, Clash};
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
+use super::flags::SafetyFlags;
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
 use crate::backend::DeviceFacts;
@@ -10,7 +11,7 @@ use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams,
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::Format;
-use crate::session::guard::{UnknownSignature, in_use};
+use crate::session::guard::UnknownSignature;
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -36,6 +37,9 @@ pub enum OneStepError {
     /// Signals.
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
+    /// Where the result would go.
+    #[error(transparent)]
+    Clash(#[from] Clash),
     /// A flag, or what this verb cannot do with a job.
     #[error("{0}")]
     Usage(String),
@@ -69,8 +73,6 @@ pub struct Asked<'a> {
     pub verb: &'static str,
     /// The job file.
     pub job: Option<&'a Path>,
-    /// `-o` and its like.
-    pub result: &'a ResultFlags,
     /// Consents.
     pub safety: &'a SafetyFlags,
     /// Keys that the verb sets itself.
@@ -268,24 +270,9 @@ impl Asked<'_> {
         output: &Output,
         sysfs: &Sysfs,
     ) -> Result<(), OneStepError> {
-        let refuse = |path: &str, why: &str| {
-            Err(OneStepError::Usage(format!(
-                "the result cannot go into {path}: {why}; name another file with -o"
-            )))
-        };
-        if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
-            return refuse(name, "it is what is measured");
-        }
-        if let Some(path) = &self.result.output {
-            let shown = path.display().to_string();
-            if self.job.is_some_and(|job| output.is(job)) {
-                return refuse(&shown, "it is the job file");
-            }
-            if let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file()) {
-                return refuse(&shown, used);
-            }
-        }
-        Ok(())
+        let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
+        let read = self.job.iter().map(|path| (*path, "it is the job file"));
+        Ok(clash::judge(output, measured.chain(read), sysfs)?)
     }
 
     /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the

@@ -75,7 +75,6 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
         job: args.job.as_deref(),
-        result: &args.result,
         safety: &args.safety,
         own_keys: &[
             Key::Iodepth,

@@ -67,7 +67,6 @@ fn asked(args: &ScaleArgs) -> Asked<'_> {
     Asked {
         verb: "scale",
         job: args.job.as_deref(),
-        result: &args.result,
         safety: &args.safety,
         own_keys: &[Key::NumberIos, Key::IoSize, Key::Passes],
     }
