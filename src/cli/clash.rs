@@ -4,6 +4,7 @@
 use super::output::Output;
 use crate::session::guard::in_use;
 use crate::sysfs::Sysfs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What an input is that is measured.
@@ -34,6 +35,27 @@ pub(super) fn judge<'a>(
         return Err(Clash::new(path, why));
     }
     output.path().map_or(Ok(()), |path| judge_file(path, sysfs))
+}
+
+/// The same for files of these names in a folder.
+///
+/// # Errors
+/// [`Clash`].
+pub(super) fn judge_folder(
+    folder: &Path,
+    names: &[&str],
+    inputs: &[(&Path, &'static str)],
+    sysfs: &Sysfs,
+) -> Result<(), Clash> {
+    let id = |path: &Path| Some(std::fs::metadata(path).ok()?).map(|it| (it.dev(), it.ino()));
+    for path in names.iter().map(|name| folder.join(name)) {
+        let own = id(&path);
+        if let Some((_, why)) = inputs.iter().find(|(it, _)| own.is_some() && id(it) == own) {
+            return Err(Clash::new(&path, why));
+        }
+        judge_file(&path, sysfs)?;
+    }
+    Ok(())
 }
 
 /// Whether something uses a file that is there.

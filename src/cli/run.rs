@@ -6,6 +6,7 @@ use super::output::{self, Output};
 use super::{RunArgs, job_from_flags, progress, quick, resume, signals, suites};
 use crate::config::{Choices, ConfigError, Job, Plan, StepPlan, describe, plan_chosen, plan_json};
 use crate::method::resume::{Folder, Keeper, NoKeeper, ResumeError, RunMark};
+use crate::method::run_folder::{WHOLE_FILES, is_free};
 use crate::method::suite::{Suite, SuiteError};
 use crate::reactor::Control;
 use crate::record::{Failure, Record, SuiteUse, Warning};
@@ -262,7 +263,14 @@ fn judged_job(
     }
     let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
     let read = args.job.iter().map(|path| (path.as_path(), "it is the job file"));
-    clash::judge(output, measured.chain(read), sysfs)?;
+    let inputs: Vec<_> = measured.chain(read).collect();
+    clash::judge(output, inputs.iter().copied(), sysfs)?;
+    // Before anything is opened, filled or measured.
+    if let Some(folder) = &args.resume {
+        clash::judge_folder(folder, &WHOLE_FILES, &inputs, sysfs)?;
+    } else if let Some(folder) = &args.folder() {
+        is_free(folder)?;
+    }
     Ok(job)
 }
 

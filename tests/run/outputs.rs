@@ -1,7 +1,7 @@
 //! Where results go: never over what is read, measured or in use, by any verb.
 
 use crate::common::run;
-use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 fn folder() -> tempfile::TempDir {
@@ -28,6 +28,61 @@ fn refused(words: &str, file: &Path, why: &str) {
     assert!(std::fs::read(file).unwrap() == before, "{words}");
 }
 
+/// A record there would be taken for one of this run, a step for one that is finished.
+#[test]
+fn a_folder_with_files_of_others_takes_no_run() {
+    for name in ["record.json", "steps.csv", "series.jsonl", "steps/00001-x.json"] {
+        let dir = folder();
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let to = format!("--output-dir {}", dir.path().display());
+        for device in ["sim".to_owned(), path.display().to_string()] {
+            for words in [to.clone(), format!("{to} --dry-run")] {
+                let words = format!("run --device {device} --runtime 20ms --progress none {words}");
+                refused(&words, &path, "is not of a run");
+            }
+        }
+        assert!(!dir.path().join("run.json").exists());
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_found_before_anything_runs() {
+    let dir = folder();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for place in [file.join("run"), file, "/proc/no/such".into()] {
+        let words = format!("run --device sim --runtime 20ms --output-dir {}", place.display());
+        let ran = run(&words);
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("name a folder you may write to"), "{}", ran.stderr);
+        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn files_of_a_run_have_the_mode_of_any_new_file() {
+    let dir = folder();
+    let (run_dir, single) = (dir.path().join("run"), dir.path().join("x.json"));
+    let words = "run --device sim --runtime 20ms --progress none --format json";
+    for to in [
+        format!("--output-dir {}", run_dir.display()),
+        format!("-o {}", single.display()),
+    ] {
+        assert_eq!(run(&format!("{words} {to}")).code, 0);
+    }
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+    let plain = dir.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let steps = std::fs::read_dir(run_dir.join("steps")).unwrap();
+    let steps = steps.map(|entry| entry.unwrap().path());
+    let whole = ["run.json", "record.json", "steps.csv", "series.jsonl"];
+    for path in whole.map(|name| run_dir.join(name)).into_iter().chain(steps).chain([single]) {
+        assert_eq!(mode(&path), mode(&plain), "{}", path.display());
+    }
+}
+
 #[test]
 fn no_verb_replaces_a_file_that_is_in_use() {
     let dir = folder();
@@ -35,7 +90,7 @@ fn no_verb_replaces_a_file_that_is_in_use() {
     let path = dir.path().join("held");
     std::fs::write(&path, "bytes of somebody").unwrap();
     let file = std::fs::File::open(&path).unwrap();
-    assert!(file.try_lock().is_ok(), "descriptor {}", file.as_raw_fd());
+    file.lock().unwrap();
     let held = path.display();
     for words in [
         format!("report {record} -o {held}"),
