@@ -2,6 +2,7 @@
 //! writes a file.
 
 use super::output::Output;
+use crate::config::Job;
 use crate::session::guard::in_use;
 use crate::sysfs::Sysfs;
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +10,12 @@ use std::path::Path;
 
 /// What an input is that is measured.
 pub(super) const MEASURED: &str = "it is what is measured";
+
+/// The files of a job, those that it includes among them.
+pub(super) fn files_of(job: &Job) -> impl Iterator<Item = (&Path, &'static str)> {
+    let files = job.files.iter();
+    files.map(|name| (Path::new(name), "it is read as the job"))
+}
 
 /// A file that the result must not go into. Found before anything runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -133,26 +133,25 @@ impl Asked {
                 },
             },
         };
-        asked.judge_output(args, output, sysfs)?;
+        asked.judge_output(output, sysfs)?;
         Ok(asked)
     }
 
     /// The result goes into nothing that is read, measured or in use.
     fn judge_output(
         &self,
-        args: &CompareArgs,
         output: &Output,
         sysfs: &Sysfs,
     ) -> Result<(), CompareError> {
         const READ: &str = "it is read by this comparison";
-        let jobs = args.job.iter().chain(&args.suite);
-        let mut inputs: Vec<(&Path, &str)> = jobs.map(|job| (job.as_path(), READ)).collect();
+        let mut inputs: Vec<(&Path, &str)> = Vec::new();
         match &self.sides {
             Sides::Saved(sides) => {
                 let names = sides.iter().flat_map(|side| side.name.split(','));
                 inputs.extend(names.map(|name| (Path::new(name), READ)));
             }
-            Sides::Live(_, specs) => {
+            Sides::Live(job, specs) => {
+                inputs.extend(clash::files_of(job));
                 let devices = specs.iter().flat_map(|spec| &spec.devices);
                 inputs.extend(devices.map(|name| (Path::new(name), clash::MEASURED)));
             }

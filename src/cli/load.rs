@@ -101,7 +101,6 @@ fn take_process(job: &mut Job) -> Option<Word> {
 fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
-        job: args.job.as_deref(),
         safety: &args.safety,
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }

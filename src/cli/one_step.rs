@@ -71,8 +71,6 @@ impl OneStepError {
 pub struct Asked<'a> {
     /// The verb.
     pub verb: &'static str,
-    /// The job file.
-    pub job: Option<&'a Path>,
     /// Consents.
     pub safety: &'a SafetyFlags,
     /// Keys that the verb sets itself.
@@ -231,7 +229,8 @@ impl Asked<'_> {
             )));
         }
         self.judge_whole(&job)?;
-        self.judge_output(&names, output, sysfs)?;
+        let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
+        clash::judge(output, measured.chain(clash::files_of(&job)), sysfs)?;
         Ok(job)
     }
 
@@ -262,17 +261,6 @@ impl Asked<'_> {
                 self.verb
             ))),
         }
-    }
-
-    fn judge_output(
-        &self,
-        names: &[&str],
-        output: &Output,
-        sysfs: &Sysfs,
-    ) -> Result<(), OneStepError> {
-        let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
-        let read = self.job.iter().map(|path| (*path, "it is the job file"));
-        Ok(clash::judge(output, measured.chain(read), sysfs)?)
     }
 
     /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the

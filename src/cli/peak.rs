@@ -74,7 +74,6 @@ pub struct PeakArgs {
 fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
-        job: args.job.as_deref(),
         safety: &args.safety,
         own_keys: &[
             Key::Iodepth,

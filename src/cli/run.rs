@@ -262,8 +262,7 @@ fn judged_job(
         return Err(RunError::NoDevice);
     }
     let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
-    let read = args.job.iter().map(|path| (path.as_path(), "it is the job file"));
-    let inputs: Vec<_> = measured.chain(read).collect();
+    let inputs: Vec<_> = measured.chain(clash::files_of(&job)).collect();
     clash::judge(output, inputs.iter().copied(), sysfs)?;
     // Before anything is opened, filled or measured.
     if let Some(folder) = &args.resume {

@@ -66,7 +66,6 @@ pub struct ScaleArgs {
 fn asked(args: &ScaleArgs) -> Asked<'_> {
     Asked {
         verb: "scale",
-        job: args.job.as_deref(),
         safety: &args.safety,
         own_keys: &[Key::NumberIos, Key::IoSize, Key::Passes],
     }

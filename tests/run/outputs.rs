@@ -84,6 +84,28 @@ fn files_of_a_run_have_the_mode_of_any_new_file() {
 }
 
 #[test]
+fn no_verb_replaces_a_file_that_its_job_is_read_from() {
+    let dir = folder();
+    let (job, part) = (dir.path().join("job.yaml"), dir.path().join("part.yaml"));
+    std::fs::write(&job, "include: part.yaml\nsteps: [{ rw: randread }]\n").unwrap();
+    std::fs::write(&part, "defaults: { bs: 4k }\n").unwrap();
+    let name = job.display();
+    for file in [&job, &part] {
+        for words in [
+            format!("run {name} --device sim"),
+            format!("run {name} --device sim --dry-run"),
+            format!("peak {name} --device sim"),
+            format!("load {name} --device sim"),
+            format!("scale {name} --device sim:seed=1 --device sim:seed=2"),
+            format!("compare sim:seed=1 sim:seed=2 --job {name}"),
+        ] {
+            let words = format!("{words} --progress none -o {}", file.display());
+            refused(&words, file, "it is read as the job");
+        }
+    }
+}
+
+#[test]
 fn no_verb_replaces_a_file_that_is_in_use() {
     let dir = folder();
     let record = record_in(dir.path(), "r.json", "");
