@@ -1,16 +1,22 @@
 //! What the verbs share that make their own steps out of a job of one: reading it, opening its devices, asking
 //! for consent.
 
+use super::clash::{self, Clash};
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
+use super::flags::SafetyFlags;
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
 use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
+<<<<<<< HEAD
 use crate::report::{Format, render_verb};
 use crate::session::guard::{UnknownSignature, in_use};
+=======
+use crate::report::Format;
+use crate::session::guard::UnknownSignature;
+>>>>>>> outputs
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -37,6 +43,9 @@ pub enum OneStepError {
     /// Signals.
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
+    /// Where the result would go.
+    #[error(transparent)]
+    Clash(#[from] Clash),
     /// A flag, or what this verb cannot do with a job.
     #[error("{0}")]
     Usage(String),
@@ -97,8 +106,13 @@ impl OneStepFlags {
 pub struct Asked<'a> {
     /// The verb.
     pub verb: &'static str,
+<<<<<<< HEAD
     /// The job, and what becomes of it.
     pub flags: &'a OneStepFlags,
+=======
+    /// Consents.
+    pub safety: &'a SafetyFlags,
+>>>>>>> outputs
     /// Keys that the verb sets itself.
     pub own_keys: &'a [Key],
 }
@@ -259,7 +273,8 @@ impl Asked<'_> {
             )));
         }
         self.judge_whole(&job)?;
-        self.judge_output(&names, output, sysfs)?;
+        let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
+        clash::judge(output, measured.chain(clash::files_of(&job)), sysfs)?;
         Ok(job)
     }
 
@@ -292,6 +307,7 @@ impl Asked<'_> {
         }
     }
 
+<<<<<<< HEAD
     fn judge_output(
         &self,
         names: &[&str],
@@ -318,6 +334,8 @@ impl Asked<'_> {
         Ok(())
     }
 
+=======
+>>>>>>> outputs
     /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the
     /// devices and the plan.
     ///
