@@ -98,11 +98,7 @@ fn take_process(job: &mut Job) -> Option<Word> {
 fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
-<<<<<<< HEAD
         flags: &args.flags,
-=======
-        safety: &args.safety,
->>>>>>> outputs
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }
@@ -291,7 +287,7 @@ fn text(plan: &LoadPlan, record: &Record) -> String {
     text + &super::listing::lines(&record.answer)
 }
 
-/// The peak of the closed loop, and the highest rate where one was searched.
+/// The highest rate where one was searched, and the peak of the closed loop.
 fn answer(plan: &LoadPlan, record: &Record, result: &LoadResult) -> Vec<String> {
     let mut lines = Vec::new();
     if let (Some(step), true) = (record.steps.first(), result.peak_iops > 0.0) {
@@ -301,8 +297,10 @@ fn answer(plan: &LoadPlan, record: &Record, result: &LoadResult) -> Vec<String> 
             step.summary
         ));
     }
-    let limit_ns = plan.p99_at_most_ns;
-    lines.extend(limit_ns.map(|limit_ns| kept_text(limit_ns, record.status, result)));
+    if let Some(limit_ns) = plan.p99_at_most_ns {
+        // What was asked for comes first.
+        lines.insert(0, kept_text(limit_ns, record.status, result));
+    }
     lines
 }
 

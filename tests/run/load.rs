@@ -189,7 +189,7 @@ fn a_page_shows_scheduled_latency_first() {
 fn every_form_has_the_answer() {
     let words = "load --device sim:latency=100us,parallelism=1 --iodepth 64 --rate_process fixed --load 50 --p99 101us --runtime 200ms --randseed 1";
     let (_, record) = run_json(words);
-    let [peak, highest] = record.answer.as_slice() else {
+    let [highest, peak] = record.answer.as_slice() else {
         panic!("{:?}", record.answer);
     };
     assert!(
