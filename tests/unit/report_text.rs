@@ -176,3 +176,36 @@ fn colour_only_where_told() {
     let colored = render(&record, Format::Text, &style);
     assert!(colored.starts_with("\x1b[1;31mFAILED"));
 }
+
+/// What the first of many steps was measured with is not said of all.
+#[test]
+fn a_table_of_steps_is_headed_by_what_all_share() {
+    let mut record = load("normal_read");
+    let step = record.steps[0].clone();
+    record.steps = (0..9)
+        .map(|number| {
+            let mut step = step.clone();
+            step.name = format!("step {number}");
+            step
+        })
+        .collect();
+    let shown = render(&record, Format::Text, &Style::PLAIN);
+    let window = |text: &str| text.lines().any(|line| line.starts_with("window "));
+    assert!(window(&shown), "{shown}");
+    let verdict = format!("{}: all 9 steps", step.verdict.kind.words());
+    assert!(shown.contains(&verdict), "{shown}");
+    record.steps[4].window_s = 0.5;
+    record.steps[8].verdict.kind = lanemark::record::VerdictKind::HostBound;
+    let shown = render(&record, Format::Text, &Style::PLAIN);
+    assert!(!window(&shown), "{shown}");
+    assert!(shown.contains("window, from step to step"), "{shown}");
+    assert!(
+        shown.lines().any(|line| line.starts_with("backend ")),
+        "{shown}"
+    );
+    assert!(shown.contains(": 1 of 9 steps: step 8"), "{shown}");
+    assert!(
+        shown.contains(": 8 of 9 steps: step 0, step 1, step 2, step 3, ..."),
+        "{shown}"
+    );
+}

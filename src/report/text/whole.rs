@@ -10,12 +10,10 @@ use crate::record::{Derived, DerivedValue, Outcome, Record, Steady, Step, Warnin
 /// More steps than this are shown as a table; the record has all of each.
 pub const PAGES_MOST_COUNT: usize = 8;
 
-/// All steps as a table, with what all of them share above it.
+/// All steps as a table, with what all of them share above it and what bound them below.
 pub fn table_of_steps(page: &mut Page, record: &Record) {
-    if let Some(first) = record.steps.first() {
-        page.rows(&details::setting(first));
-        page.gap();
-    }
+    page.rows(&shared_setting(&record.steps));
+    page.gap();
     let mut columns: Vec<(String, Vec<String>)> = ["", "", "IOPS", "GB/s", "mean", "99 %", "max"]
         .map(|title| (title.to_owned(), Vec::new()))
         .into();
@@ -54,7 +52,80 @@ pub fn table_of_steps(page: &mut Page, record: &Record) {
     }
     page.table(&Columns { columns });
     page.gap();
+    page.rows(&verdicts(&record.steps));
     page.rows(&doubts_of_steps(record));
+}
+
+/// What all steps have in common of their setting; of what they have not, that it differs.
+fn shared_setting(steps: &[Step]) -> Vec<Row> {
+    let mut all = steps.iter().map(|step| labelled(details::setting(step)));
+    let Some(first) = all.next() else {
+        return Vec::new();
+    };
+    let others: Vec<Vec<Row>> = all.collect();
+    let has = |rows: &Vec<Row>, row: &Row| {
+        let mut rows = rows.iter();
+        rows.any(|other| (other.label, &other.text) == (row.label, &row.text))
+    };
+    let mut shown: Vec<Row> = Vec::new();
+    let mut differing: Vec<&str> = Vec::new();
+    let mut last = "";
+    for row in first {
+        if others.iter().all(|rows| has(rows, &row)) {
+            let label = if row.label == last { "" } else { row.label };
+            last = row.label;
+            shown.push(Row { label, ..row });
+        } else if !differing.contains(&row.label) {
+            differing.push(row.label);
+        }
+    }
+    if !differing.is_empty() {
+        let text = format!("{}, from step to step", differing.join(", "));
+        shown.push(Row::toned("differ", text, Tone::Quiet));
+    }
+    shown
+}
+
+/// Rows that continue another, with the label of that.
+fn labelled(mut rows: Vec<Row>) -> Vec<Row> {
+    let mut last = "";
+    for row in &mut rows {
+        if row.label.is_empty() {
+            row.label = last;
+        }
+        last = row.label;
+    }
+    rows
+}
+
+/// Steps of one verdict that are named; the record has the verdict of each.
+const NAMED_MOST: usize = 4;
+
+/// Each verdict once, with the steps it holds for.
+fn verdicts(steps: &[Step]) -> Vec<Row> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for step in steps {
+        let at = step.verdict.at.as_deref();
+        let at = at.map_or_else(String::new, |at| format!(" at {at}"));
+        let verdict = printable(&format!("{}{at}", step.verdict.kind.words()));
+        let name = printable(&step.name);
+        match groups.iter_mut().find(|(known, _)| *known == verdict) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((verdict, vec![name])),
+        }
+    }
+    let text = |(verdict, names): &(String, Vec<String>)| {
+        let count = names.len();
+        if count == steps.len() {
+            return format!("{verdict}: all {count} steps");
+        }
+        let named = names[..count.min(NAMED_MOST)].join(", ");
+        let more = if count > NAMED_MOST { ", ..." } else { "" };
+        format!("{verdict}: {count} of {} steps: {named}{more}", steps.len())
+    };
+    let mut label = "verdict";
+    let row = |group| Row::toned(std::mem::take(&mut label), text(group), Tone::Heading);
+    groups.iter().map(row).collect()
 }
 
 /// The name of a step, marked where it did not finish.
