@@ -192,7 +192,7 @@ pub enum ComparisonVerdict {
     NoDifferenceShown,
     /// Equivalence was shown: the difference is smaller than what counts as equal.
     Equal,
-    /// There is nothing to judge by: one run a side, or no sample.
+    /// There is nothing to judge by: too few runs a side for an interval, or no sample.
     NotJudged,
 }
 

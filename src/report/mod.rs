@@ -8,6 +8,7 @@ pub mod figures;
 pub mod html;
 mod json;
 mod printable;
+mod said;
 mod scale_csv;
 mod series;
 mod steps;

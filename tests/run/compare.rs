@@ -116,18 +116,37 @@ fn equal_devices_are_equal_and_narrow_intervals_end_the_rounds() {
 }
 
 #[test]
-fn few_rounds_show_no_difference_honestly() {
+fn few_rounds_are_not_judged() {
     let noisy = "sim:latency=10us..190us";
     let sides = format!("{noisy},seed=1 {noisy},seed=2 --runtime 5ms --rounds 2");
     let (_, comparison) = compare(&sides);
     for metric in &comparison.steps[0].metrics {
-        assert_eq!(
-            metric.against[0].verdict,
-            Verdict::NoDifferenceShown,
-            "{metric:?}"
-        );
+        assert_eq!(metric.against[0].verdict, Verdict::NotJudged, "{metric:?}");
         assert!(metric.against[0].why.contains("too few rounds"));
         assert_eq!(metric.against[0].difference.low, None);
+    }
+    // One set of words, and none that nothing bears out.
+    for format in ["text", "html"] {
+        let ran = run(&format!(
+            "compare {sides} --progress none --format {format}"
+        ));
+        for said in [
+            "not judged: too few rounds for an interval",
+            "was not judged: too few",
+        ] {
+            assert!(
+                ran.stdout.contains(said),
+                "{format}, {said}: {}",
+                ran.stdout
+            );
+        }
+        for not_said in ["none shown", "no difference", "is better in none"] {
+            assert!(
+                !ran.stdout.contains(not_said),
+                "{format}, {not_said}: {}",
+                ran.stdout
+            );
+        }
     }
 }
 

@@ -43,6 +43,7 @@ fn sentence(comparison: &Comparison, index: u32, side: &ComparedSide) -> String 
 /// In how many figures the side is better, and in which first.
 fn standing(comparison: &Comparison, index: u32) -> String {
     let (mut better, mut equal, mut open, mut judged_count) = (Vec::new(), 0, 0, 0);
+    let mut why = "there are no rounds to judge by";
     for step in &comparison.steps {
         for metric in &step.metrics {
             for against in metric
@@ -51,7 +52,10 @@ fn standing(comparison: &Comparison, index: u32) -> String {
                 .filter(|against| index == 0 || against.side_index == index)
             {
                 match (against.verdict, index) {
-                    (ComparisonVerdict::NotJudged, _) => continue,
+                    (ComparisonVerdict::NotJudged, _) => {
+                        why = &against.why;
+                        continue;
+                    }
                     (ComparisonVerdict::ABetter, 0) => better.push(figure(step, metric)),
                     (ComparisonVerdict::BBetter, 1..) => better.push(figure(step, metric)),
                     (ComparisonVerdict::Equal, _) => equal += 1,
@@ -63,7 +67,7 @@ fn standing(comparison: &Comparison, index: u32) -> String {
         }
     }
     if judged_count == 0 {
-        return "was not judged: there are no rounds to judge by".to_owned();
+        return format!("was not judged: {why}");
     }
     let mut text = if better.is_empty() {
         format!("is better in none of {judged_count} figures")

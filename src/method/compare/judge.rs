@@ -95,12 +95,7 @@ pub fn judge(a: &[Option<f64>], b: &[Option<f64>], scale: Scale, rules: Rules) -
             value: ratio_value,
             ..NOTHING
         };
-        return Judgement {
-            difference,
-            ratio,
-            verdict: ComparisonVerdict::NoDifferenceShown,
-            why: "too few rounds for an interval".to_owned(),
-        };
+        return unjudged(difference, ratio, "too few rounds for an interval");
     };
     let ratio_spread = log_ratio.and_then(|(a, b)| spread(&a, &b, rules));
     let ratio_at = |confidence_pct| {
@@ -140,12 +135,8 @@ pub fn index(
         .collect();
     let value = mean(&means).map(f64::exp);
     let Some(spread) = Spread::of(&means, rules.seed) else {
-        let verdict = if means.len() < 2 {
-            ComparisonVerdict::NotJudged
-        } else {
-            ComparisonVerdict::NoDifferenceShown
-        };
-        return (Estimate { value, ..NOTHING }, verdict);
+        let value = Estimate { value, ..NOTHING };
+        return (value, ComparisonVerdict::NotJudged);
     };
     let at = |confidence_pct| widened(spread.interval(confidence_pct), rules.ended_early, 0.0);
     let wide = at(CONFIDENCE_PCT);
@@ -274,10 +265,7 @@ mod tests {
         assert_eq!(said(&a, &same), ComparisonVerdict::Equal);
         let noisy = [110.0, 91.0, 104.0, 95.0, 108.0, 93.0];
         assert_eq!(said(&a, &noisy), ComparisonVerdict::NoDifferenceShown);
-        assert_eq!(
-            said(&a[..2], &slower[..2]),
-            ComparisonVerdict::NoDifferenceShown
-        );
+        assert_eq!(said(&a[..2], &slower[..2]), ComparisonVerdict::NotJudged);
         assert_eq!(said(&a[..1], &slower[..1]), ComparisonVerdict::NotJudged);
         assert_eq!(said(&[], &[]), ComparisonVerdict::NotJudged);
         let more_is_better = Scale {

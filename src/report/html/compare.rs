@@ -1,5 +1,6 @@
 //! A comparison: the conclusion first, then both paths, bars, differences, curves, and every figure.
 
+use super::super::said::{legend, said};
 use super::super::{figures as show, printable};
 use super::chart::{self, Axis, Bar, Chart, Group, Interval, Quantity, Series};
 use super::path::{self, PathView};
@@ -18,6 +19,7 @@ pub struct ComparisonView {
     pub paths: Vec<PathView>,
     pub charts: Vec<String>,
     pub tables: Vec<Table>,
+    pub legend: Vec<String>,
     pub warnings: Vec<(String, String)>,
     pub method: String,
 }
@@ -55,6 +57,10 @@ pub fn view(comparison: &Comparison) -> ComparisonView {
         .into_iter()
         .flatten()
         .collect(),
+        legend: legend(comparison)
+            .iter()
+            .map(|line| printable(line))
+            .collect(),
         warnings: comparison
             .warnings
             .iter()
@@ -192,7 +198,7 @@ fn differences(comparison: &Comparison, side: usize) -> Option<String> {
                 value_pct: pct(ratio),
                 low_pct: found.ratio.low.map(pct),
                 high_pct: found.ratio.high.map(pct),
-                said: said(found.verdict).to_owned(),
+                said: said(found.verdict, comparison, side),
                 tone: match found.verdict {
                     ComparisonVerdict::BBetter => 1,
                     ComparisonVerdict::ABetter => 2,
@@ -208,16 +214,6 @@ fn differences(comparison: &Comparison, side: usize) -> Option<String> {
         &format!("difference in % of {a}"),
         &rows,
     )
-}
-
-const fn said(verdict: ComparisonVerdict) -> &'static str {
-    match verdict {
-        ComparisonVerdict::ABetter => "A better",
-        ComparisonVerdict::BBetter => "B better",
-        ComparisonVerdict::NoDifferenceShown => "no difference shown",
-        ComparisonVerdict::Equal => "equal",
-        ComparisonVerdict::NotJudged => "not judged",
-    }
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -341,7 +337,7 @@ fn figures_row(
         let mean = metric.means.get(side).copied().flatten();
         mean.map_or_else(|| show::NOT_AVAILABLE.to_owned(), |mean| unit.text(mean))
     };
-    let mut verdict = said(against.verdict).to_owned();
+    let mut verdict = said(against.verdict, comparison, side);
     if !against.why.is_empty() {
         verdict += &format!(": {}", against.why);
     }
@@ -369,7 +365,11 @@ fn indices(comparison: &Comparison) -> Option<Table> {
                 Cell::text(label(comparison, against.side_index as usize)),
                 Cell::shown(index.steps_count.to_string()),
                 Cell::shown(ends(against.ratio, ratio)),
-                Cell::text(said(against.verdict)),
+                Cell::text(&said(
+                    against.verdict,
+                    comparison,
+                    against.side_index as usize,
+                )),
             ])
         })
     });

@@ -1,12 +1,13 @@
 //! The terminal report of a comparison: the conclusions, what else differs, and every figure side by side.
 
 use super::super::figures as show;
+use super::super::said::{legend, said};
 use super::super::{Style, printable};
 use super::layout::{Columns, Page, Row, Tone};
 use super::{details, headline};
 use crate::record::{
-    Against, Aggregate, ComparedIndex, ComparedMetric, ComparedStep, Comparison, ComparisonVerdict,
-    Estimate, Outcome, Saturation,
+    Against, Aggregate, ComparedIndex, ComparedMetric, ComparedStep, Comparison, Estimate, Outcome,
+    Saturation,
 };
 
 /// The whole report. What did not finish says so first.
@@ -33,12 +34,9 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         page.paragraph(&printable(&step.summary), Tone::Plain);
         tables(&mut page, comparison, step);
     }
-    if !comparison.steps.is_empty() {
-        page.gap();
-        page.paragraph(
-            "none shown: the interval of the difference holds 0, and is too wide to call the sides equal",
-            Tone::Quiet,
-        );
+    page.gap();
+    for line in legend(comparison) {
+        page.paragraph(&printable(&line), Tone::Quiet);
     }
     page.gap();
     page.rows(&indices(comparison));
@@ -149,7 +147,7 @@ fn tables(page: &mut Page, comparison: &Comparison, step: &ComparedStep) {
             })
         });
         column("verdict".to_owned(), &|metric| {
-            cell(against(metric), |it| verdict(it, comparison, side))
+            cell(against(metric), |it| said(it.verdict, comparison, side))
         });
         page.table(&Columns { columns });
     }
@@ -215,25 +213,6 @@ fn scale_of(metric: &ComparedMetric, widest: f64) -> (&'static str, f64) {
         "ns" | "ns_per_io" => (" ns", 1.0),
         "bytes_per_s" => ("", 1e6),
         _ => ("", 1.0),
-    }
-}
-
-fn verdict(against: &Against, comparison: &Comparison, side: usize) -> String {
-    said(against.verdict, comparison, side)
-}
-
-fn said(verdict: ComparisonVerdict, comparison: &Comparison, side: usize) -> String {
-    match verdict {
-        ComparisonVerdict::ABetter => format!("{} better", comparison.sides[0].label),
-        ComparisonVerdict::BBetter => format!("{} better", comparison.sides[side].label),
-        ComparisonVerdict::NoDifferenceShown => "none shown".to_owned(),
-        ComparisonVerdict::Equal => {
-            format!(
-                "equal ± {}",
-                show::percent(comparison.design.equal_within_pct, 3)
-            )
-        }
-        ComparisonVerdict::NotJudged => "not judged".to_owned(),
     }
 }
 
