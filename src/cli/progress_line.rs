@@ -145,7 +145,7 @@ fn fields(now: &Snapshot, left_s: Option<f64>) -> Vec<Field> {
     if now.steps_count > 1 {
         let place = format!("{}/{}", now.step_number, now.steps_count);
         fields.push(field(2, place));
-        fields.push(field(9, shortened(&printable(&now.step), NAME_COLUMNS)));
+        fields.push(field(5, shortened(&printable(&now.step), NAME_COLUMNS)));
     }
     fields.push(Field {
         rank: 0,
@@ -153,21 +153,30 @@ fn fields(now: &Snapshot, left_s: Option<f64>) -> Vec<Field> {
         sgr: "1",
     });
     if let Some(left_s) = left_s {
-        fields.push(field(8, format!("ETA {}", eta(left_s))));
+        fields.push(field(4, format!("ETA {}", eta(left_s))));
     }
     if shows_rates(now.phase) {
-        let missing = || show::NOT_AVAILABLE.to_owned();
-        let iops = now.iops.map_or_else(missing, show::compact);
-        let rate = now
-            .bytes_per_s
-            .map_or_else(missing, |rate| show::rate(rate, GB_BYTES));
-        fields.push(field(1, format!("{iops:>5} IOPS")));
-        fields.push(field(5, format!("{rate:>5} GB/s")));
-        fields.push(field(6, format!("p50 {:>6}", time(now.p50_ns))));
-        fields.push(field(4, format!("p99 {:>6}", time(now.p99_ns))));
+        // What is not known yet takes no room from what is.
+        let rate = |rate| show::rate(rate, GB_BYTES);
+        let known = [
+            (
+                1,
+                now.iops
+                    .map(|iops| format!("{:>5} IOPS", show::compact(iops))),
+            ),
+            (
+                7,
+                now.bytes_per_s
+                    .map(|bytes| format!("{:>5} GB/s", rate(bytes))),
+            ),
+            (8, now.p50_ns.map(|ns| format!("p50 {:>6}", time(ns)))),
+            (6, now.p99_ns.map(|ns| format!("p99 {:>6}", time(ns)))),
+        ];
+        let known = known.into_iter();
+        fields.extend(known.filter_map(|(rank, text)| Some(field(rank, text?))));
     }
     if now.phase != Phase::Setup {
-        fields.push(field(7, format!("{} in flight", now.in_flight_count)));
+        fields.push(field(9, format!("{} in flight", now.in_flight_count)));
     }
     fields.push(match now.errors_count {
         0 => field(10, "0 errors".to_owned()),
@@ -217,9 +226,8 @@ fn clock(now: &Snapshot) -> String {
     }
 }
 
-fn time(ns: Option<u64>) -> String {
-    let text = ns.map_or(show::NOT_AVAILABLE.to_owned(), show::time_ns);
-    text.replace(' ', "")
+fn time(ns: u64) -> String {
+    show::time_ns(ns).replace(' ', "")
 }
 
 fn ascii(text: &str) -> String {
@@ -301,6 +309,26 @@ mod tests {
             }
         }
         insta::assert_snapshot!("widths", shown);
+    }
+
+    /// What went wrong and how long it still takes are wanted before percentiles, and what is not known yet takes no
+    /// room from what is.
+    #[test]
+    fn errors_and_the_time_left_stay_at_80_columns() {
+        let mut now = snapshot();
+        (now.step_number, now.steps_count) = (2, 12);
+        now.errors_count = 1_204;
+        let shown = line(&now, Some(115.4), &history(), style(80));
+        for field in ["2/12", "randread", "143k IOPS", "1,204 errors", "ETA 1m56s"] {
+            assert!(shown.contains(field), "{field}: {shown}");
+        }
+        (now.iops, now.bytes_per_s, now.p50_ns, now.p99_ns) = (None, None, None, None);
+        now.errors_count = 0;
+        let shown = line(&now, Some(115.4), &history(), style(80));
+        assert!(!shown.contains("n/a"), "{shown}");
+        for field in ["2/12", "randread", "32 in flight", "0 errors", "ETA 1m56s"] {
+            assert!(shown.contains(field), "{field}: {shown}");
+        }
     }
 
     #[test]
