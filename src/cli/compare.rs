@@ -218,6 +218,7 @@ fn of_live(
     )?;
     let plan = devices.plan(0).clone();
     announce(args, asked, &devices);
+    devices.announce(asked.design.rounds_max);
     let frame = Frame {
         tool: tool(session.tool_cost_ns),
         environment: environment(&session.sysfs, &session.clock, &session.allowed),
@@ -262,8 +263,9 @@ fn announce(args: &CompareArgs, asked: &Asked, devices: &Devices<'_>) {
         )
     };
     let steps = devices.plan(0).steps.len();
+    let plural = if steps == 1 { "" } else { "s" };
     output::note(&format!(
-        "{steps} steps on two sides, {rounds} rounds of {} windows: about {times}",
+        "{steps} step{plural} on two sides, {rounds} rounds of {} windows: about {times}",
         steps * 4
     ));
 }

@@ -339,3 +339,26 @@ fn writes_need_consent_on_each_side() {
             .all(|side| side.first.write.is_some())
     );
 }
+
+/// Forty windows of two sides: which one it is, of how many, and how long it still takes.
+#[test]
+fn progress_tells_the_window_the_side_and_the_time_left() {
+    let ran = run(
+        "compare sim:seed=1 sim:seed=2 --runtime 1s --rounds 2 --precision none --progress line",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for said in [
+        "1/8 A, round 1: randread: done",
+        "2/8 B, round 1: ",
+        "5/8 B, round 2: ",
+        "8/8 ",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    assert!(ran.stderr.contains(" ETA "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("note: 1 step on two sides"),
+        "{}",
+        ran.stderr
+    );
+}

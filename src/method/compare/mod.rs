@@ -7,6 +7,7 @@ pub mod conclude;
 pub mod confound;
 pub mod criterion;
 pub mod judge;
+mod labelled;
 mod level;
 pub mod live;
 pub mod metric;

@@ -1,18 +1,18 @@
 //! The two sides as devices: opened, guarded, and measured window by window.
 
+use super::labelled::Labelled;
 use super::level::level;
 use super::live::{Bench, Stop, Window};
+use super::order;
 use crate::backend::DeviceFacts;
-use crate::config::{
-    BackendChoice, Choices, ConfigError, Job, Plan, StepPlan, plan_chosen, step_json,
-};
+use crate::config::{BackendChoice, Choices, ConfigError, Job, Plan, plan_chosen, step_json};
 use crate::reactor::StopCause;
 use crate::record::{Failure, Step, Warning};
 use crate::session::claim::{ClaimError, Claimer, Lease, State, function_of};
 use crate::session::guard::{Consent, Permit};
 use crate::session::machine::Machine;
 use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, Snapshot, never_written, permits, prepare,
+    Observer, Opened, Session, SessionError, Setup, never_written, permits, prepare,
 };
 use crate::sysfs::pci::Bdf;
 use std::collections::HashMap;
@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// A signal is looked for this often while devices cool down.
 const SIGNAL_EVERY: Duration = Duration::from_millis(50);
+
+/// Rounds whose time is told beforehand, at most.
+const ROUNDS_ANNOUNCED_COUNT: u32 = 10_000;
 
 /// What the user named as one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +117,7 @@ pub struct Devices<'a> {
     cool_down: Duration,
     in_turn: bool,
     observer: &'a mut dyn Observer,
+    windows_count: usize,
     /// Doubts about the sides as a whole.
     pub warnings: Vec<Warning>,
 }
@@ -177,6 +181,7 @@ impl<'a> Devices<'a> {
             cool_down,
             in_turn,
             observer,
+            windows_count: 0,
             warnings,
         })
     }
@@ -190,20 +195,39 @@ impl<'a> Devices<'a> {
     /// About how long one round takes, in seconds: two windows of each side and step, and what goes before them.
     #[must_use]
     pub fn round_s(&self) -> f64 {
-        let of_side = |(index, side): (usize, &Side)| -> f64 {
-            let pause_s = if self.is_simulated(index) {
-                0.0
-            } else {
-                self.cool_down.as_secs_f64()
-            };
-            let steps = side.plan.steps.iter().zip(&side.steps_s);
-            let step_s = |(step, step_s): (&StepPlan, &f64)| {
-                // The estimate of a step holds its own pause.
-                step_s + (pause_s - step.cool_down.as_s()).max(0.0)
-            };
-            2.0 * steps.map(step_s).sum::<f64>()
+        let side_s = |side: usize| -> f64 {
+            let steps = 0..self.sides[side].plan.steps.len();
+            2.0 * steps.map(|step| self.window_s(side, step)).sum::<f64>()
         };
-        self.sides.iter().enumerate().map(of_side).sum()
+        (0..self.sides.len()).map(side_s).sum()
+    }
+
+    /// About how long one window takes, in seconds, and what goes before it.
+    fn window_s(&self, side: usize, step: usize) -> f64 {
+        let pause_s = if self.is_simulated(side) {
+            0.0
+        } else {
+            self.cool_down.as_secs_f64()
+        };
+        let Side { plan, steps_s, .. } = &self.sides[side];
+        let own_s = steps_s.get(step).copied().unwrap_or(0.0);
+        // The estimate of a step holds its own pause.
+        own_s + (pause_s - plan.steps[step].cool_down.as_s()).max(0.0)
+    }
+
+    /// Tells whoever watches how many windows there are at most, and about how long each takes.
+    pub fn announce(&mut self, rounds_max: u32) {
+        let steps_count = self.sides[0].plan.steps.len();
+        let mut windows_s = Vec::new();
+        // Nobody waits for the end of more.
+        for round in 0..rounds_max.min(ROUNDS_ANNOUNCED_COUNT) {
+            for step in 0..steps_count {
+                let sides = order(round).map(usize::from);
+                windows_s.extend(sides.map(|side| self.window_s(side, step)));
+            }
+        }
+        self.windows_count = windows_s.len();
+        self.observer.planned(&windows_s);
     }
 
     /// Whether the devices are simulated: then there is nothing to cool down.
@@ -277,7 +301,8 @@ impl Devices<'_> {
             stream.seed = mixed(stream.seed, window.number);
         }
         let json = step_json(&step, &side.plan.devices);
-        let numbers = (window.step + 1, side.plan.steps.len());
+        let number = usize::try_from(window.number).unwrap_or(usize::MAX - 1) + 1;
+        let numbers = (number, self.windows_count.max(number));
         let mut observer = Labelled {
             label: format!("{}, round {}", side.spec.label, window.round + 1),
             inner: &mut *self.observer,
@@ -458,24 +483,6 @@ const fn mixed(seed: u64, number: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// Says which side and round a snapshot belongs to.
-struct Labelled<'a> {
-    label: String,
-    inner: &'a mut dyn Observer,
-}
-
-impl Observer for Labelled<'_> {
-    fn snapshot(&mut self, now: &Snapshot) {
-        let mut now = now.clone();
-        now.step = format!("{}: {}", self.label, now.step);
-        self.inner.snapshot(&now);
-    }
-
-    fn step_done(&mut self, step: &Step) {
-        self.inner.step_done(step);
-    }
 }
 
 #[cfg(test)]
