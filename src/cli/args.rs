@@ -15,9 +15,90 @@ use super::report::ReportArgs;
 use super::scale::ScaleArgs;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// Keys of jobs of many steps, which verbs that make their own steps refuse.
+const OF_MANY_STEPS: [&str; 8] = [
+    "sweep",
+    "repeat",
+    "precondition",
+    "expect",
+    "cool_down",
+    "steadystate",
+    "steadystate_duration",
+    "steadystate_ramp_time",
+];
+
+/// A verb whose help does not list what it refuses. The flags stay known, so that the refusal can say why.
+fn without(verb: clap::Command, refused: &[&str]) -> clap::Command {
+    let hide = |verb: clap::Command, name: &&str| {
+        let name = (*name).to_owned();
+        verb.mut_arg(name, |arg| arg.hide(true))
+    };
+    refused.iter().fold(verb, hide)
+}
+
+/// The command line with the help of each verb as it should be.
+fn shown(command: clap::Command) -> clap::Command {
+    let verbs: [(&str, &[&str], &[&str]); 4] = [
+        (
+            "peak",
+            &OF_MANY_STEPS,
+            &[
+                "iodepth",
+                "reactors",
+                "batch",
+                "streams",
+                "rate_iops",
+                "rate_process",
+                "number_ios",
+                "io_size",
+                "passes",
+            ],
+        ),
+        (
+            "load",
+            &OF_MANY_STEPS,
+            &["rate_iops", "number_ios", "io_size", "passes"],
+        ),
+        (
+            "scale",
+            &OF_MANY_STEPS,
+            &[
+                "rate_iops",
+                "rate_process",
+                "number_ios",
+                "io_size",
+                "passes",
+            ],
+        ),
+        (
+            "compare",
+            &[],
+            &[
+                "device",
+                "precondition",
+                "expect",
+                "steadystate",
+                "steadystate_duration",
+                "steadystate_ramp_time",
+            ],
+        ),
+    ];
+    verbs
+        .into_iter()
+        .fold(command, |command, (verb, usual, own)| {
+            command.mut_subcommand(verb, |verb| without(without(verb, usual), own))
+        })
+}
+
+/// The whole command line, for parsing, completions and manual pages.
+#[must_use]
+pub fn command() -> clap::Command {
+    shown(Cli::command())
+}
 
 /// Measure what a block device can really do, and what limits it.
 #[derive(Debug, Clone, Parser)]
@@ -114,7 +195,10 @@ pub enum SuiteVerb {
         name: String,
     },
     /// Run a suite on a device. A step that the device cannot do is left out by name
-    #[command(mut_arg("job", |arg| arg.value_name("NAME").help("The suite, by name, or by the path of a job file")))]
+    #[command(
+        mut_arg("job", |arg| arg.value_name("NAME").help("The suite, by name, or by the path of a job file")),
+        after_help = SUITE_EXAMPLES
+    )]
     Run(Box<RunArgs>),
 }
 
@@ -131,6 +215,16 @@ const RUN_EXAMPLES: &str = "Examples:
       open loop: latency at a given load, waiting included
   lanemark run --device sim:latency=100us,parallelism=8,capacity=1T --iodepth 8 --dry-run
       print the resolved plan in bytes and blocks, run nothing";
+
+const SUITE_EXAMPLES: &str = "Examples:
+  lanemark suite run bsweep --device /dev/nvme0n1 --dry-run
+      what it would do and about how long it takes; nothing is run
+  lanemark suite run bsweep --device /dev/nvme0n1 --quick
+      a first look with short windows
+  lanemark suite run crystaldiskmark --device /dev/sdb --allow-write SERIAL -o cdm/
+      a suite that writes; each step is kept in the folder as soon as it is finished
+  lanemark suite run ./mine.yaml --device /dev/nvme0n1 --only randread
+      one step of a suite of your own";
 
 /// Flags of `lanemark run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -241,7 +335,8 @@ pub(super) fn names<T: Copy + Send + Sync + 'static>(
 /// # Errors
 /// Usage errors, and `--help` and `--version`, which clap also reports this way.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(args)
+    let matches = command().try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches)
 }
 
 /// Whether a command line asks for JSON, even one that does not parse: its error must then be JSON too.
@@ -280,8 +375,53 @@ mod tests {
 
     #[test]
     fn the_command_is_well_formed() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    /// The help of a verb lists what it takes; the rest stays known, so that a refusal can say why.
+    #[test]
+    fn help_lists_no_flag_that_the_verb_refuses() {
+        let long = |verb: &str| {
+            let words = words(&format!("lanemark {verb} --help"));
+            parse(words).unwrap_err().to_string()
+        };
+        let many = [
+            "--sweep",
+            "--repeat",
+            "--precondition",
+            "--expect",
+            "--cool_down",
+        ];
+        for (verb, refused, taken) in [
+            (
+                "peak",
+                ["--iodepth", "--rate_iops", "--streams"],
+                ["--bs", "--most_depth"],
+            ),
+            (
+                "load",
+                ["--rate_iops", "--number_ios", "--passes"],
+                ["--iodepth", "--p99"],
+            ),
+            (
+                "scale",
+                ["--rate_iops", "--number_ios", "--io_size"],
+                ["--iodepth", "--counts"],
+            ),
+        ] {
+            let help = long(verb);
+            for flag in refused.iter().chain(&many) {
+                assert!(!help.contains(&format!("{flag} <")), "{verb} {flag}");
+            }
+            for flag in taken {
+                assert!(help.contains(&format!("{flag} <")), "{verb} {flag}");
+            }
+            assert!(parse(words(&format!("lanemark {verb} --sweep iodepth=1"))).is_ok());
+        }
+        assert!(long("run").contains("--sweep <"));
+        let suite = long("suite run");
+        assert!(!suite.contains("lanemark run"), "{suite}");
+        assert!(suite.contains("lanemark suite run bsweep"), "{suite}");
     }
 
     #[test]

@@ -43,7 +43,6 @@ use crate::record::{Failure, Warning};
 use crate::report::Format;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
-use clap::CommandFactory;
 use devices::DevicesError;
 use exit::Exit;
 use listing::ListFormat;
@@ -138,7 +137,7 @@ fn verb(what: Verb) -> Exit {
         Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
-            Cli::command(),
+            args::command(),
         ))),
         Verb::Man { dir } => manual(&dir),
     }
@@ -209,7 +208,7 @@ fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
 }
 
 fn manual(dir: &Path) -> Exit {
-    let pages = completions::man_pages(Cli::command());
+    let pages = completions::man_pages(args::command());
     let written = pages.and_then(|pages| {
         std::fs::create_dir_all(dir)?;
         pages
