@@ -142,7 +142,7 @@ pub fn run(args: &RunArgs) -> Exit {
 pub(super) fn load(args: &RunArgs) -> Result<Job, Failure> {
     resume::resumed(args)
         .and_then(|(args, _)| loaded(&args))
-        .map_err(|error| error.failure())
+        .map_err(|error| suites::told(args, error.failure()))
 }
 
 fn loaded(args: &RunArgs) -> Result<Job, RunError> {
@@ -179,7 +179,10 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
     let job = match job {
         Ok(job) => job,
         // Not known yet whether it is what is measured: nothing is written there, not even to say so.
-        Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
+        Err(error) => {
+            let failure = suites::told(args, error.failure());
+            return refuse(None, args.format, &sysfs, failure);
+        }
     };
     let mut observer = progress::on_stderr(args.progress);
     let done = measure(args, (&job, resumed), control, &sysfs, observer.as_mut());
@@ -199,7 +202,10 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
             }
         }
         Ok(Done::Plan(plan)) => show_plan(&plan, output, args.format),
-        Err(error) => refuse(Some(output), args.format, &sysfs, error.failure()),
+        Err(error) => {
+            let failure = suites::told(args, error.failure());
+            refuse(Some(output), args.format, &sysfs, failure)
+        }
     }
 }
 
@@ -344,6 +350,7 @@ fn measure(
         is_quick: args.quick,
         only: args.only.clone(),
     });
+    suites::note_changes(args, job, &mut record);
     record.warnings.splice(0..0, warnings);
     Ok(Done::Record(Box::new(record)))
 }

@@ -4,9 +4,11 @@ use super::exit::Exit;
 use super::listing::{LIST_SCHEMA_VERSION, ListFormat, table, text_of};
 use super::{RunArgs, output};
 use crate::backend::{Device, DeviceFacts, DeviceKind, NullDevice};
-use crate::config::{Choices, ConfigError, Job, Loader, Plan, StepPlan, plan_chosen};
+use crate::config::{
+    Choices, ConfigError, Job, Key, Loader, PAST_THE_DEVICE, Plan, StepPlan, plan_chosen,
+};
 use crate::method::suites::{FILES, find, names};
-use crate::record::Failure;
+use crate::record::{Failure, Record, Warning};
 use crate::units::Bytes;
 use serde_json::json;
 use std::path::Path;
@@ -30,6 +32,78 @@ pub(super) fn load(args: &RunArgs, path: &Path) -> Result<Job, ConfigError> {
         }),
         None => loader.load(path),
     }
+}
+
+/// A mistake found in a suite of ours: it stands in no file of the user's, and flags mend it.
+pub(super) fn told(args: &RunArgs, mut failure: Failure) -> Failure {
+    let Some(name) = args.suite.as_deref() else {
+        return failure;
+    };
+    let Some((path, _)) = find(name) else {
+        return failure;
+    };
+    let ours = format!("the built-in suite {name} (`lanemark suite show {name}`), line ");
+    failure.text = failure.text.replace(&format!("{path}:"), &ours);
+    if failure.text.contains(PAST_THE_DEVICE) && failure.next_step.is_empty() {
+        "name a region that fits, such as --size 50%: then it is no longer the published method"
+            .clone_into(&mut failure.next_step);
+    }
+    failure
+}
+
+/// Keys that change where and how exactly a suite is measured, not what.
+const OF_PLACE: [Key; 7] = [
+    Key::Cpus,
+    Key::Reactors,
+    Key::Randseed,
+    Key::Stamp,
+    Key::Grace,
+    Key::MaxErrors,
+    Key::Expect,
+];
+
+/// What flags made of a suite of ours; `None` where it is the published method.
+fn changes(args: &RunArgs, job: &Job) -> Option<String> {
+    find(args.suite.as_deref()?)?;
+    let flags = &job.flags;
+    let keys = flags.keys.iter().filter(|(key, _)| !OF_PLACE.contains(key));
+    let mut changes: Vec<String> = keys
+        .map(|(key, word)| format!("{}={}", key.name(), word.text))
+        .collect();
+    changes.extend(
+        args.keys
+            .streams
+            .iter()
+            .map(|count| format!("streams={count}")),
+    );
+    changes.extend(args.keys.sweep.iter().map(|sweep| format!("sweep {sweep}")));
+    changes.extend(
+        args.keys
+            .repeat
+            .iter()
+            .map(|count| format!("repeat={count}")),
+    );
+    changes.extend(args.set.iter().cloned());
+    (!changes.is_empty()).then(|| changes.join(", "))
+}
+
+/// Says in the record of a suite of ours what flags made of it: its heading and its figures are then not those of the
+/// published method.
+pub(super) fn note_changes(args: &RunArgs, job: &Job, record: &mut Record) {
+    let Some(changes) = changes(args, job) else {
+        return;
+    };
+    if let Some(about) = &mut record.about {
+        *about += &format!(" (changed here: {changes})");
+    }
+    let name = args.suite.as_deref().unwrap_or_default();
+    record.warnings.push(Warning {
+        kind: "suite-changed".to_owned(),
+        text: format!(
+            "{name} was changed by flags ({changes}): its figures are not those of the published method"
+        ),
+        next_step: "leave these flags out to compare with figures of the unchanged suite".to_owned(),
+    });
 }
 
 fn unknown(name: &str) -> String {

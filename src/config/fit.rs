@@ -14,6 +14,9 @@ use crate::workload::{Access, OpMix, Region, SizeShare};
 /// The most one read or write may carry: buffers are sized in 32 bits. Trims and writezeroes carry nothing.
 const MAX_TRANSFER_BYTES: u64 = u32::MAX as u64;
 
+/// What is said of a region that does not fit.
+pub const PAST_THE_DEVICE: &str = "past the device";
+
 /// A stream's sizes and region in blocks of one device.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fitted {
@@ -227,7 +230,7 @@ fn fit_region(
         return Err(target.unfit(
             place,
             format!(
-                "the region ends past the device: {} from block {first_lba}; allowed: up to {}",
+                "the region ends {PAST_THE_DEVICE}: {} from block {first_lba}; allowed: up to {}",
                 target.shown(blocks),
                 target.shown(rest)
             ),

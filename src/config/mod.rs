@@ -38,6 +38,7 @@ pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};
 pub use estimate::{Estimate, Pace, time_text};
 pub use expect::{Direction, Expectation, Figure, FigureKind, Relation};
+pub use fit::PAST_THE_DEVICE;
 pub use key::{JOB_KEYS, Key, PRECONDITION_KEYS, STEP_KEYS, STREAM_KEYS};
 pub use place::{At, Place, Word};
 pub use plan::{Choices, LeftOut, Limits, Origin, Plan, PlannedDevice, StampChoice, StepPlan};

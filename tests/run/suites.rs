@@ -426,3 +426,26 @@ fn a_million_ios_of_the_file_server_keep_every_share() {
         assert!(off_pct < 0.2, "{share:?}");
     }
 }
+
+/// The file of a built-in suite is in the program: a message names the suite, and what to do about it.
+#[test]
+fn a_suite_that_does_not_fit_names_itself_and_what_helps() {
+    let words = "suite run crystaldiskmark --device sim:capacity=256M --read-only";
+    let ran = run(&format!("{words} --progress none"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("configs/suites"), "{}", ran.stderr);
+    for said in [
+        "the built-in suite crystaldiskmark",
+        "lanemark suite show",
+        "--size 50%",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    let (ran, record) = run_json(&format!("{words} --size 50% --quick"));
+    let is_noted = record.warnings.iter().any(|it| it.kind == "suite-changed");
+    assert!(is_noted, "{:?} {}", record.warnings, ran.stderr);
+    assert!(record.about.unwrap().contains("(changed here: size=50%)"));
+    let (_, record) =
+        run_json("suite run crystaldiskmark --device sim:capacity=4G --read-only --quick");
+    assert!(!record.warnings.iter().any(|it| it.kind == "suite-changed"));
+}
