@@ -2,7 +2,7 @@
 
 use super::aggregate::aggregates;
 use super::conclude::conclusions;
-use super::confound::{confounders, differing};
+use super::confound::confounders;
 use super::judge::{CONFIDENCE_PCT, Rules};
 use super::live::{Design, Measured};
 use super::runs::SideRuns;
@@ -138,7 +138,5 @@ fn all_confounders(firsts: &[&Step], ways: &[Facts]) -> Vec<Confounder> {
     if firsts.len() < 2 {
         return Vec::new();
     }
-    let mut all = confounders(firsts);
-    all.extend(differing(ways));
-    all
+    confounders(firsts, ways)
 }

@@ -1,12 +1,44 @@
 //! What differs between the sides besides what is compared.
 
-use super::ways::Facts;
+use super::ways::{Facts, OF_DEVICE};
 use crate::record::{Confounder, DevicePath, DeviceUse, Step};
 
-/// Every fact of these steps, one for each side, that is not the same on all sides.
+/// Every fact of these steps and of their ways, one for each side, that is not the same on all sides. Sides with
+/// different numbers of devices are held against each other as wholes, in what all of them have.
 #[must_use]
-pub fn confounders(sides: &[&Step]) -> Vec<Confounder> {
-    differing(&sides.iter().map(|step| facts(step)).collect::<Vec<Facts>>())
+pub fn confounders(sides: &[&Step], ways: &[Facts]) -> Vec<Confounder> {
+    let steps: Vec<Facts> = sides.iter().map(|step| facts(step)).collect();
+    let counts = || sides.iter().map(|step| step.devices.len());
+    if counts().min() == counts().max() {
+        return [differing(&steps), differing(ways)].concat();
+    }
+    let mut all = Vec::new();
+    for facts in [&steps[..], ways] {
+        let wholes: Vec<Facts> = facts.iter().map(together).collect();
+        all.extend(differing(&wholes));
+    }
+    all.retain(|fact| fact.values.iter().all(Option::is_some));
+    all
+}
+
+/// One fact for all devices of a side: each value once.
+fn together(facts: &Facts) -> Facts {
+    let mut whole: Facts = Vec::new();
+    for (name, value) in facts {
+        let name = name.split(OF_DEVICE).next().unwrap_or(name);
+        let place = whole.iter().position(|(known, _)| known == name);
+        let place = place.unwrap_or_else(|| {
+            whole.push((name.to_owned(), None));
+            whole.len() - 1
+        });
+        let Some(value) = value else { continue };
+        match &mut whole[place].1 {
+            Some(known) if known.split(" + ").any(|one| one == value) => {}
+            Some(known) => *known += &format!(" + {value}"),
+            none => *none = Some(value.clone()),
+        }
+    }
+    whole
 }
 
 /// Every fact that is not the same on all sides, in the order in which the sides have them.
@@ -84,7 +116,7 @@ fn facts(step: &Step) -> Vec<(String, Option<String>)> {
             if step.devices.len() == 1 {
                 name.to_owned()
             } else {
-                format!("{name} of device {}", index + 1)
+                format!("{name}{OF_DEVICE}{}", index + 1)
             }
         };
         let text = |value: Option<&String>| value.cloned();

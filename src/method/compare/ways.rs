@@ -7,6 +7,9 @@ use crate::sysfs::pci::Function;
 /// Facts of one side, by name.
 pub type Facts = Vec<(String, Option<String>)>;
 
+/// Between a fact and the number of its device, on a side of several.
+pub const OF_DEVICE: &str = " of device ";
+
 /// Controller, its driver and firmware, and NUMA node of every device; nothing where a device has none, or
 /// nothing can be seen of it.
 #[must_use]
@@ -17,7 +20,7 @@ pub fn facts(sysfs: &Sysfs, devices: &[String]) -> Facts {
             if devices.len() == 1 {
                 name.to_owned()
             } else {
-                format!("{name} of device {}", index + 1)
+                format!("{name}{OF_DEVICE}{}", index + 1)
             }
         };
         if let Ok(found) = Attachment::of(sysfs, device) {
