@@ -13,6 +13,7 @@ use super::peak::PeakArgs;
 use super::progress::Mode;
 use super::report::ReportArgs;
 use super::scale::ScaleArgs;
+use super::schema::Document;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -126,8 +127,12 @@ pub enum Verb {
     /// Run one of the suites: published methods as data
     #[command(subcommand)]
     Suite(SuiteVerb),
-    /// Print the JSON Schema of records
-    Schema,
+    /// Print the JSON Schema of records, or of what another verb writes
+    Schema {
+        /// Which document
+        #[arg(value_enum, default_value_t)]
+        document: Document,
+    },
     /// Hold two devices, two backends or saved records against each other
     ///
     /// Live sides run the same job in turn (A B B A, B A A B, ...) until the intervals of the differences are

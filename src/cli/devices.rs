@@ -7,6 +7,8 @@ use crate::sysfs::pci::Bdf;
 use crate::sysfs::{Node, Sysfs, SysfsError};
 use crate::units::Bytes;
 use comfy_table::ColumnConstraint;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -71,13 +73,27 @@ fn select(inventory: &mut Inventory, sysfs: &Sysfs, name: &str) -> Result<(), De
     Ok(())
 }
 
+/// The list as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DevicesList<'a> {
+    /// Version of the layout.
+    schema_version: u32,
+    /// The kernel.
+    kernel: Option<&'a str>,
+    /// The devices.
+    devices: &'a [DeviceEntry],
+    /// What could not be read of the machine.
+    problems: &'a [String],
+}
+
 fn json(inventory: &Inventory) -> String {
-    let document = serde_json::json!({
-        "schema_version": LIST_SCHEMA_VERSION,
-        "kernel": inventory.kernel,
-        "devices": inventory.devices,
-        "problems": inventory.problems,
-    });
+    let list = DevicesList {
+        schema_version: LIST_SCHEMA_VERSION,
+        kernel: inventory.kernel.as_deref(),
+        devices: &inventory.devices,
+        problems: &inventory.problems,
+    };
+    let document = serde_json::json!(list);
     format!("{document:#}\n")
 }
 

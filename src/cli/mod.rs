@@ -30,7 +30,7 @@ pub mod run;
 mod saved;
 pub mod scale;
 mod scale_text;
-mod schema;
+pub mod schema;
 mod signals;
 mod suites;
 mod terminal;
@@ -93,7 +93,7 @@ fn verb(what: Verb) -> Exit {
         Verb::Suite(SuiteVerb::List { format }) => suites::list(format),
         Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
         Verb::Suite(SuiteVerb::Run(args)) => verb(Verb::Run(args)),
-        Verb::Schema => handed_over(output::to_stdout(&schema::text())),
+        Verb::Schema { document } => handed_over(output::to_stdout(&schema::text(document))),
         Verb::Devices { device, format } => {
             let list = devices::devices(&Sysfs::host(), format, device.as_deref());
             listed(format, list)

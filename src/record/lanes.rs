@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of `lanemark lanes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LanesReport {
     /// [`super::SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
@@ -24,7 +24,7 @@ pub struct LanesReport {
 }
 
 /// One device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneDevice {
     /// As it was named, or its node.
     pub name: String,
@@ -51,7 +51,7 @@ pub struct LaneDevice {
 }
 
 /// A link that several devices share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedLink {
     /// The hop, by its name.
     pub at: String,
@@ -66,7 +66,7 @@ pub struct SharedLink {
 }
 
 /// One workload over depths.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneMeasurement {
     /// `sequential read 128 KiB`.
     pub name: String,
@@ -79,7 +79,7 @@ pub struct LaneMeasurement {
 }
 
 /// The rate at one depth.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LanePoint {
     /// I/Os in flight per device.
     pub depth_count: u64,

@@ -31,7 +31,7 @@ pub use path::{
     Unseen,
 };
 pub use scale::{DEVICES_KEY, Scale, ScaleDepth, ScaleDrive, ScaleNodes, ScaleRow, SharedHop};
-pub use schema::schema;
+pub use schema::{comparison_schema, lanes_schema, schema, schema_of};
 pub use step::{
     BackendUse, Depth, DeviceUse, ErrorTally, MixCheck, PollGap, ReactorUse, SlowIo, Stamp,
     StampMode, Step, StreamUse,

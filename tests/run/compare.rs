@@ -1,6 +1,7 @@
 //! `lanemark compare` on simulated devices, whose truth is known.
 
 use crate::common::{Ran, run, start};
+use crate::invariants::schema::findings;
 use lanemark::record::{ComparedMetric, Comparison, ComparisonVerdict as Verdict, Outcome};
 
 /// A comparison with JSON on stdout that reads back as it was written.
@@ -343,9 +344,19 @@ fn writes_need_consent_on_each_side() {
 /// Forty windows of two sides: which one it is, of how many, and how long it still takes.
 #[test]
 fn progress_tells_the_window_the_side_and_the_time_left() {
-    let ran = run(
-        "compare sim:seed=1 sim:seed=2 --runtime 1s --rounds 2 --precision none --progress line",
-    );
+    let dir = scratch_dir();
+    let two = ["one", "two"].map(|name| {
+        let path = dir.path().join(name);
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+        path.display().to_string()
+    });
+    let ran = run(&format!(
+        "compare {} --runtime 200ms --ramp_time 0s --rounds 2 --precision none --cool_down 0s --progress line",
+        two.join(" ")
+    ));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     for said in [
         "1/8 A, round 1: randread: done",
@@ -361,4 +372,71 @@ fn progress_tells_the_window_the_side_and_the_time_left() {
         "{}",
         ran.stderr
     );
+}
+
+/// Device by device nothing would match: sides of different size are told apart as wholes.
+#[test]
+fn sides_of_different_size_are_held_against_each_other_as_wholes() {
+    let (_, comparison) = compare(
+        "--a sim:seed=1 --a sim:seed=2 --b sim:seed=3 --runtime 10ms --ramp_time 0s --rounds 1",
+    );
+    let names: Vec<&str> = comparison
+        .confounders
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert!(names.contains(&"devices"), "{names:?}");
+    assert!(names.len() < 8, "{names:?}");
+    for confounder in &comparison.confounders {
+        assert!(!confounder.name.contains("of device"), "{confounder:?}");
+        assert!(
+            confounder.values.iter().all(Option::is_some),
+            "{confounder:?}"
+        );
+    }
+    let device = comparison
+        .confounders
+        .iter()
+        .find(|it| it.name == "device")
+        .unwrap();
+    assert_eq!(device.values[0].as_deref(), Some("sim:seed=1 + sim:seed=2"));
+}
+
+/// Every document that is written has a schema, and keeps to it.
+#[test]
+fn comparisons_lanes_and_devices_keep_to_their_schemas() {
+    let dir = scratch_dir();
+    let read = |words: &str| -> serde_json::Value {
+        let ran = run(words);
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{words}: {error}"))
+    };
+    let saved = dir.path().join("a.json");
+    run(&format!(
+        "run --device sim --runtime 10ms -o {} --format json",
+        saved.display()
+    ));
+    for (document, words) in [
+        (
+            "record",
+            "run --device sim --runtime 10ms --progress none".to_owned(),
+        ),
+        (
+            "comparison",
+            "compare sim sim:seed=2 --runtime 10ms --rounds 1 --progress none".to_owned(),
+        ),
+        (
+            "comparison",
+            format!("compare {0} {0} --accept all", saved.display()),
+        ),
+        (
+            "lanes",
+            "lanes sim --measure --runtime 10ms --progress none".to_owned(),
+        ),
+        ("devices", "devices".to_owned()),
+    ] {
+        let schema = read(&format!("schema {document}"));
+        let written = read(&format!("{words} --format json"));
+        assert_eq!(findings(&schema, &written), Vec::<String>::new(), "{words}");
+    }
+    assert_eq!(read("schema"), read("schema record"));
 }

@@ -1,7 +1,7 @@
 //! What holds for every record, whatever was run and however it ended.
 
 #[path = "../shared/schema.rs"]
-mod schema;
+pub mod schema;
 
 use lanemark::record::{
     CeilingKind, DevicePath, Direction, Latency, Outcome, Record, SCHEMA_VERSION, Step, VerdictKind,

@@ -6,11 +6,12 @@ use crate::sysfs::nvme_controller::Controller;
 use crate::sysfs::pci::{Bdf, Hop, PciPath};
 use crate::sysfs::sas::{SasPort, SasRate};
 use crate::sysfs::{Sysfs, names_in, read_word};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// A controller through which a device is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct ControllerEntry {
     /// Kernel name, `nvme0` or `host7`; the PCI address where the kernel has none.
     pub name: String,
@@ -41,7 +42,7 @@ pub struct ControllerEntry {
 }
 
 /// One link on the way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LinkEntry {
     /// `pcie`, `sas` or `sata`.
     pub kind: &'static str,

@@ -6,10 +6,11 @@ use crate::sysfs::attach::{Attachment, Transport};
 use crate::sysfs::host::{Vfio, huge_pools};
 use crate::sysfs::pci::{Bdf, Function, IommuGroup, PciPath};
 use crate::sysfs::{Sysfs, host};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How SPDK stands to a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SpdkState {
     /// It can be driven now.
@@ -21,7 +22,7 @@ pub enum SpdkState {
 }
 
 /// The judgement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpdkEntry {
     /// The verdict.
     pub state: SpdkState,

@@ -19,11 +19,12 @@ use crate::sysfs::{BlockDev, Sysfs, SysfsError, format, nvme, read_text, scsi};
 use attached::Paths;
 use claimable::Spdk;
 use order::natural_key;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// One device: a whole disk, or a PCI function whose disk the kernel does not show.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct DeviceEntry {
     /// Kernel name.
     pub name: String,
@@ -82,7 +83,7 @@ pub struct DeviceEntry {
 }
 
 /// One format of an NVMe namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FormatEntry {
     /// Its number in the namespace's table.
     pub index: u8,
@@ -97,7 +98,7 @@ pub struct FormatEntry {
 }
 
 /// One partition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PartEntry {
     /// Its node.
     pub path: String,
@@ -106,7 +107,7 @@ pub struct PartEntry {
 }
 
 /// Everything found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Inventory {
     /// The kernel, whose version is that of its own drivers.
     pub kernel: Option<String>,
