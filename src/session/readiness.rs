@@ -17,6 +17,7 @@ use crate::errno::Errno;
 use crate::reactor::{Control, StopCause};
 use crate::record::Warning;
 use crate::sysfs::Sysfs;
+use crate::units::Bytes;
 use crate::workload::OpMix;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -180,13 +181,14 @@ fn fill_through_spdk(
 fn note(facts: &DeviceFacts, filled: &Filled) -> Warning {
     let resumed = match filled.resumed_from_bytes {
         0 => String::new(),
-        bytes => format!(", after the {bytes} bytes of an earlier run"),
+        bytes => format!(", after the {} of an earlier run", Bytes(bytes)),
     };
     Warning {
         kind: "prepared".to_owned(),
         text: format!(
-            "{}: {} bytes of random data were written before the run{resumed}",
-            facts.path, filled.written_bytes
+            "{}: {} of random data were written before the run{resumed}",
+            facts.path,
+            Bytes(filled.written_bytes)
         ),
         next_step: String::new(),
     }

@@ -45,6 +45,8 @@ pub fn forest(title: &str, axis: &str, rows: &[Interval]) -> Option<String> {
         return None;
     }
     let reach = if reach > 0.0 { reach * 1.1 } else { 1.0 };
+    let reach = reach.min(most_shown(rows));
+    let is_cut = values().any(|value| value.abs() > reach);
     let scale = Scale::over(-reach, reach);
     let left = |value: f64| LEFT + scale.place(value) * (WIDTH - LEFT - RIGHT);
     let mut bottom = TOP;
@@ -71,15 +73,65 @@ pub fn forest(title: &str, axis: &str, rows: &[Interval]) -> Option<String> {
         "<path class=\"axis\" d=\"M{zero:.1} {TOP}V{bottom}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"mid name\">{}</text>",
         f64::midpoint(LEFT, WIDTH - RIGHT),
         height - 8.0,
-        html_escaped(axis)
+        html_escaped(&match is_cut {
+            true => format!("{axis}; the axis is cut, what lies beyond is marked with its figure"),
+            false => axis.to_owned(),
+        })
     );
     let mut y = TOP + ROW / 2.0;
     for row in rows {
         out += &drawn(row, y, &left);
+        out += &beyond(row, y, reach);
         y += ROW;
     }
     out.push_str("</svg></figure>");
     Some(out)
+}
+
+/// So many times the middle of all rows may one reach: the axis of one that goes farther would flatten all others.
+const REACH_RATIO: f64 = 8.0;
+
+/// How far the axis goes at most.
+fn most_shown(rows: &[Interval]) -> f64 {
+    let far = |row: &Interval| {
+        let ends = [Some(row.value_pct), row.low_pct, row.high_pct];
+        let ends = ends.into_iter().flatten().filter(|end| end.is_finite());
+        ends.fold(0.0_f64, |most, end| most.max(end.abs()))
+    };
+    let mut all: Vec<f64> = rows.iter().map(far).collect();
+    all.sort_by(f64::total_cmp);
+    match all.get(all.len() / 2) {
+        Some(middle) if *middle > 0.0 => REACH_RATIO * middle,
+        _ => f64::INFINITY,
+    }
+}
+
+/// What of a row lies beyond the axis, at the edge that it leaves by.
+fn beyond(row: &Interval, y: f64, reach: f64) -> String {
+    let mut out = String::new();
+    let ends = [Some(row.value_pct), row.low_pct, row.high_pct];
+    let most = |sign: f64| {
+        let ends = ends.iter().flatten().map(|end| end * sign);
+        ends.fold(0.0_f64, f64::max)
+    };
+    if most(1.0) > reach {
+        let figure = Quantity::Percent.text(most(1.0));
+        let _ = write!(
+            out,
+            "<text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{figure} \u{25b8}</text>",
+            WIDTH - 4.0,
+            y - 4.0
+        );
+    }
+    if most(-1.0) > reach {
+        let figure = Quantity::Percent.text(-most(-1.0));
+        let _ = write!(
+            out,
+            "<text x=\"{LEFT:.1}\" y=\"{:.1}\">\u{25c2} {figure}</text>",
+            y - 4.0
+        );
+    }
+    out
 }
 
 fn drawn(row: &Interval, y: f64, left: &impl Fn(f64) -> f64) -> String {
@@ -129,6 +181,38 @@ fn described(rows: &[Interval]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_row_that_goes_far_does_not_flatten_the_others() {
+        let row = |value_pct: f64| Interval {
+            name: "read p99".to_owned(),
+            value_pct,
+            low_pct: Some(value_pct - 1.0),
+            high_pct: Some(value_pct + 1.0),
+            said: String::new(),
+            tone: 0,
+        };
+        let shown = |rows: &[Interval]| forest("Difference", "B", rows).expect("rows");
+        let wild = shown(&[row(5.0), row(-4.0), row(40_000.0)]);
+        assert!(
+            wild.contains("40,001 % \u{25b8}") && wild.contains("the axis is cut"),
+            "{wild}"
+        );
+        // 5 % stands well off the line of 0 %, at the middle of the axis.
+        let zero = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
+        let places = wild
+            .split("cx=\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next());
+        let first: f64 = places
+            .flatten()
+            .next()
+            .and_then(|x| x.parse().ok())
+            .expect("a place");
+        assert!(first > zero + 15.0, "{first}");
+        let tame = shown(&[row(5.0), row(-4.0), row(9.0)]);
+        assert!(!tame.contains('\u{25b8}') && !tame.contains("the axis is cut"));
+    }
 
     #[test]
     fn rows_are_drawn_around_zero_and_described() {
