@@ -98,11 +98,7 @@ fn take_process(job: &mut Job) -> Option<Word> {
 fn asked(args: &LoadArgs) -> Asked<'_> {
     Asked {
         verb: "load",
-<<<<<<< HEAD
-        flags: &args.flags,
-=======
-        safety: &args.safety,
->>>>>>> outputs
+        safety: &args.flags.safety,
         own_keys: &[Key::RateIops, Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }

@@ -3,20 +3,15 @@
 
 use super::clash::{self, Clash};
 use super::exit::Exit;
-use super::flags::SafetyFlags;
+use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
 use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
-<<<<<<< HEAD
 use crate::report::{Format, render_verb};
-use crate::session::guard::{UnknownSignature, in_use};
-=======
-use crate::report::Format;
 use crate::session::guard::UnknownSignature;
->>>>>>> outputs
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -106,13 +101,8 @@ impl OneStepFlags {
 pub struct Asked<'a> {
     /// The verb.
     pub verb: &'static str,
-<<<<<<< HEAD
-    /// The job, and what becomes of it.
-    pub flags: &'a OneStepFlags,
-=======
     /// Consents.
     pub safety: &'a SafetyFlags,
->>>>>>> outputs
     /// Keys that the verb sets itself.
     pub own_keys: &'a [Key],
 }
@@ -306,35 +296,6 @@ impl Asked<'_> {
         }
     }
 
-<<<<<<< HEAD
-    fn judge_output(
-        &self,
-        names: &[&str],
-        output: &Output,
-        sysfs: &Sysfs,
-    ) -> Result<(), OneStepError> {
-        let refuse = |path: &str, why: &str| {
-            Err(OneStepError::Usage(format!(
-                "the result cannot go into {path}: {why}; name another file with -o"
-            )))
-        };
-        if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
-            return refuse(name, "it is what is measured");
-        }
-        if let Some(path) = &self.flags.result.output {
-            let shown = path.display().to_string();
-            if self.flags.job.as_ref().is_some_and(|job| output.is(job)) {
-                return refuse(&shown, "it is the job file");
-            }
-            if let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file()) {
-                return refuse(&shown, used);
-            }
-        }
-        Ok(())
-    }
-
-=======
->>>>>>> outputs
     /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the
     /// devices and the plan.
     ///
@@ -362,15 +323,15 @@ impl Asked<'_> {
         let facts = opened.facts();
         let plan = plan(job, &facts, run::fresh_seed())?;
         judge(&facts, &plan)?;
-        let consent = self.flags.safety.consent()?;
+        let consent = self.safety.consent()?;
         let permits = permits(&plan, &opened, &consent, sysfs)?;
         let mut notes = opened.notes();
-        if self.flags.safety.prepare {
+        if self.safety.prepare {
             notes.extend(prepare(
                 &plan, &opened, &consent, sysfs, &control, observer,
             )?);
         }
-        let doubts = never_written(&plan, &opened, self.flags.safety.strict, &control)?;
+        let doubts = never_written(&plan, &opened, self.safety.strict, &control)?;
         if !permits.is_empty() {
             opened = opened.permit_writes(&permits, sysfs)?;
         }

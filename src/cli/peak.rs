@@ -64,11 +64,7 @@ pub struct PeakArgs {
 fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
-<<<<<<< HEAD
-        flags: &args.flags,
-=======
-        safety: &args.safety,
->>>>>>> outputs
+        safety: &args.flags.safety,
         own_keys: &[
             Key::Iodepth,
             Key::Reactors,

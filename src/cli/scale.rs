@@ -54,11 +54,7 @@ pub struct ScaleArgs {
 fn asked(args: &ScaleArgs) -> Asked<'_> {
     Asked {
         verb: "scale",
-<<<<<<< HEAD
-        flags: &args.flags,
-=======
-        safety: &args.safety,
->>>>>>> outputs
+        safety: &args.flags.safety,
         own_keys: &[Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }
