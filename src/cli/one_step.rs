@@ -157,6 +157,7 @@ impl Ready {
             derived: Vec::new(),
             steady: None,
             scale: None,
+            answer: Vec::new(),
             steps,
             warnings: [self.plan.notes.clone(), self.notes.clone()].concat(),
         }
