@@ -27,7 +27,7 @@ pub fn legend(comparison: &Comparison) -> Vec<String> {
     let metrics = comparison.steps.iter().flat_map(|step| &step.metrics);
     let all: Vec<&Against> = metrics.flat_map(|metric| &metric.against).collect();
     let is_open = |against: &&Against| against.verdict == ComparisonVerdict::NoDifferenceShown;
-    if all.iter().any(|against| is_open(against)) {
+    if all.iter().any(is_open) {
         lines.push(
             "none shown: the interval of the difference holds 0, and is too wide to call the sides equal"
                 .to_owned(),

@@ -84,19 +84,7 @@ fn rows(step: &Step) -> Vec<(String, String)> {
             ),
         ),
     ];
-    for (name, direction) in directions::of(step) {
-        let scheduled = direction.and_then(|d| Some((d, d.scheduled_latency_ns.as_ref()?)));
-        if let Some((direction, scheduled)) = scheduled {
-            let (waited, own) = (tails(scheduled), tails(&direction.latency_ns));
-            rows.insert(
-                0,
-                (
-                    "latency",
-                    format!("{name}, scheduled: {waited}; service: {own}"),
-                ),
-            );
-        }
-    }
+    waits(step, &mut rows);
     let mut shares = step.mix.iter().map(|share| {
         format!(
             "{}: asked {}, achieved {}",
@@ -119,6 +107,18 @@ fn rows(step: &Step) -> Vec<(String, String)> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_owned(), printable(&value)))
         .collect()
+}
+
+/// Scheduled latency, where arrivals came at a rate, with the service beside it: first of all rows.
+fn waits(step: &Step, rows: &mut Vec<(&str, String)>) {
+    for (name, direction) in directions::of(step) {
+        let scheduled = direction.and_then(|d| Some((d, d.scheduled_latency_ns.as_ref()?)));
+        if let Some((direction, scheduled)) = scheduled {
+            let (waited, own) = (tails(scheduled), tails(&direction.latency_ns));
+            let text = format!("{name}, scheduled: {waited}; service: {own}");
+            rows.insert(0, ("latency", text));
+        }
+    }
 }
 
 /// `p50 100 µs, p99 …`
