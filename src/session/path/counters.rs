@@ -3,23 +3,15 @@
 use super::{Look, SeenPath};
 use crate::backend::sg::ata_link_errors;
 use crate::proto::ata::Keeps;
-use crate::record::{CounterDelta, Unseen};
+use crate::record::{CounterDelta, CounterTotal, Unseen};
 use crate::sysfs::Sysfs;
 use crate::sysfs::ata::AtaLink;
 use crate::sysfs::pci::{Aer, Growth};
 
-/// A counter at one moment.
-#[derive(Debug)]
-struct Count {
-    at: String,
-    counter: String,
-    count: u64,
-}
-
 /// All counters of a path at one moment, and those that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    read: Vec<Count>,
+    read: Vec<CounterTotal>,
     /// Of the PCI functions, by address.
     aer: Vec<(String, Aer)>,
     pub(super) unseen: Vec<Unseen>,
@@ -70,12 +62,8 @@ impl Counts {
     }
 
     fn add(&mut self, at: &str, counter: &str, count: Option<u64>) {
-        if let Some(count) = count {
-            self.read.push(Count {
-                at: at.to_owned(),
-                counter: counter.to_owned(),
-                count,
-            });
+        if let Some(total_count) = count {
+            self.read.push(total(at, counter, total_count));
         }
     }
 
@@ -98,6 +86,19 @@ impl Counts {
         }
     }
 
+    /// What each stands at.
+    pub(super) fn totals(&self) -> Vec<CounterTotal> {
+        let of_function = |(at, aer): &(String, Aer)| -> Vec<CounterTotal> {
+            let totals = aer.totals().into_iter();
+            totals
+                .map(|(name, count)| total(at, &format!("aer {name}"), count))
+                .collect()
+        };
+        let mut all: Vec<CounterTotal> = self.aer.iter().flat_map(of_function).collect();
+        all.extend(self.read.iter().cloned());
+        all
+    }
+
     /// What became of each since then.
     pub(super) fn since(&self, before: &Self) -> Vec<CounterDelta> {
         let mut grown = Vec::new();
@@ -113,12 +114,20 @@ impl Counts {
             let mut same = (self.read.iter())
                 .filter(|now| (&now.at, &now.counter) == (&then.at, &then.counter));
             let growth = same.next().map_or(Growth::Unread, |now| {
-                let added = now.count.checked_sub(then.count);
+                let added = now.total_count.checked_sub(then.total_count);
                 added.map_or(Growth::Backwards, Growth::By)
             });
             grown.push(delta(&then.at, &then.counter, growth));
         }
         grown
+    }
+}
+
+fn total(at: &str, counter: &str, total_count: u64) -> CounterTotal {
+    CounterTotal {
+        at: at.to_owned(),
+        counter: counter.to_owned(),
+        total_count,
     }
 }
 

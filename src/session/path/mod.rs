@@ -217,6 +217,7 @@ impl SeenPath {
                 unseen: Vec::new(),
                 findings: Vec::new(),
                 changes: Vec::new(),
+                counters_before: Vec::new(),
                 counters: Vec::new(),
                 counters_unseen: Vec::new(),
                 samples_count: 0,
@@ -268,6 +269,11 @@ impl SeenPath {
         let known = known.filter_map(|(index, hop)| Some((index, most(hop)?)));
         let least = known.min_by(|one, other| one.1.total_cmp(&other.1));
         self.record.narrowest_index = least.map(|(index, _)| index);
+    }
+
+    /// Reads what the kernel has counted of errors on the way; no device is asked.
+    pub fn count(&mut self) {
+        self.record.counters_before = counters::Counts::kernels(self).totals();
     }
 
     /// Looks up what the maker promises, and whether the way allows it.

@@ -62,6 +62,7 @@ impl PathWatch {
             } else {
                 Counts::kernels(path)
             };
+            path.record.counters_before = before.totals();
             path.record.counters = now.since(&before);
             path.record.counters_unseen = before.unseen;
             for late in now.unseen {
