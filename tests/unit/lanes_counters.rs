@@ -164,6 +164,20 @@ fn what_cannot_be_read_again_did_not_go_backwards() {
     );
 }
 
+/// A SATA drive behind a SAS HBA counts as well; what cannot be asked is said to be unseen, and of nothing else.
+#[test]
+fn a_sata_drive_behind_sas_is_asked_for_its_own() {
+    let tree = fixture("sas-expander.tree");
+    let path = window(&tree, "/dev/sdh", || {});
+    let unseen: Vec<&str> = (path.counters_unseen.iter())
+        .map(|one| one.name.as_str())
+        .collect();
+    // The sg node of the made machine is no device.
+    assert_eq!(unseen, ["the drive's link error counters at port-0:0:7"]);
+    let sas = window(&tree, "/dev/sda", || {});
+    assert_eq!(sas.counters_unseen, []);
+}
+
 /// The kernel's own counters of a SATA drive are read anew, not remembered.
 #[test]
 fn errors_of_a_sata_drive_are_read_again() {

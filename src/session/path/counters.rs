@@ -5,8 +5,8 @@ use crate::backend::sg::ata_link_errors;
 use crate::proto::ata::Keeps;
 use crate::record::{CounterDelta, CounterTotal, Unseen};
 use crate::sysfs::Sysfs;
-use crate::sysfs::ata::AtaLink;
 use crate::sysfs::pci::{Aer, Growth};
+use std::path::Path;
 
 /// All counters of a path at one moment, and those that could not be read.
 #[derive(Debug, Default)]
@@ -22,8 +22,16 @@ impl Counts {
     pub(super) fn all(sysfs: &Sysfs, path: &SeenPath) -> Self {
         let mut all = Self::kernels(path);
         for link in &path.links {
-            if let Look::Ata(link) = &link.look {
-                all.add_drives_own(sysfs, link);
+            match &link.look {
+                Look::Ata(ata) => match ata.identify_words() {
+                    Ok(words) => {
+                        let keeps = Some(Keeps::of(&words));
+                        all.add_drives_own(sysfs, &link.name, &ata.scsi_dir, keeps);
+                    }
+                    Err(why) => all.hide_drives_own(&link.name, why.to_string()),
+                },
+                Look::Sas(_, Some(drive)) => all.add_drives_own(sysfs, &link.name, drive, None),
+                Look::Sas(_, None) | Look::Pcie { .. } | Look::Fixed => {}
             }
         }
         all
@@ -38,7 +46,7 @@ impl Counts {
         for link in &path.links {
             match &link.look {
                 Look::Pcie { .. } | Look::Fixed => {}
-                Look::Sas(phys) => {
+                Look::Sas(phys, _) => {
                     for phy in phys {
                         let errors = phy.errors();
                         for (name, count) in [
@@ -67,23 +75,23 @@ impl Counts {
         }
     }
 
-    /// What the drive itself has counted.
-    fn add_drives_own(&mut self, sysfs: &Sysfs, link: &AtaLink) {
-        let keeps = link.identify_words().map(|words| Keeps::of(&words));
-        let asked = keeps.map_err(|error| error.to_string()).and_then(|keeps| {
-            ata_link_errors(sysfs, &link.scsi_dir, keeps).map_err(|error| error.to_string())
-        });
-        match asked {
+    /// What the SATA drive itself has counted.
+    fn add_drives_own(&mut self, sysfs: &Sysfs, at: &str, scsi_dir: &Path, keeps: Option<Keeps>) {
+        match ata_link_errors(sysfs, scsi_dir, keeps) {
             Ok(found) => {
                 for (name, count) in found {
-                    self.add(&link.port, name, Some(count));
+                    self.add(at, name, Some(count));
                 }
             }
-            Err(why) => self.unseen.push(Unseen {
-                name: format!("the drive's link error counters at {}", link.port),
-                why,
-            }),
+            Err(why) => self.hide_drives_own(at, why.to_string()),
         }
+    }
+
+    fn hide_drives_own(&mut self, at: &str, why: String) {
+        self.unseen.push(Unseen {
+            name: format!("the drive's link error counters at {at}"),
+            why,
+        });
     }
 
     /// What each stands at.

@@ -47,6 +47,8 @@ impl SeenPath {
                 self.find_unknown_phys(port);
             }
             self.find_slow_phys(port, &rates, expander);
+            let is_drives = expander.is_none() && is_stp;
+            let sata = is_drives.then(|| way.scsi_dir.clone());
             let hop = Hop {
                 name: port.name.clone(),
                 to,
@@ -65,7 +67,7 @@ impl SeenPath {
                 SeenLink {
                     name: port.name.clone(),
                     carrier,
-                    look: Look::Sas(port.phys.clone()),
+                    look: Look::Sas(port.phys.clone(), sata),
                 },
             );
         }

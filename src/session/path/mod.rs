@@ -90,8 +90,8 @@ pub(super) enum Look {
         upper: Option<PathBuf>,
         lower: PathBuf,
     },
-    /// Phys.
-    Sas(Vec<Phy>),
+    /// Phys; of the port of a SATA drive also the drive's folder as a SCSI device.
+    Sas(Vec<Phy>, Option<PathBuf>),
     /// An ATA link.
     Ata(Box<AtaLink>),
     /// Nowhere: it never changes.

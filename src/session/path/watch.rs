@@ -101,7 +101,7 @@ impl PathWatch {
 fn states(path: &SeenPath) -> Vec<String> {
     let state = |look: &Look| match look {
         Look::Pcie { upper, lower } => pcie::text_now(upper.as_deref(), lower),
-        Look::Sas(phys) => disk::phys_now(phys),
+        Look::Sas(phys, _) => disk::phys_now(phys),
         Look::Ata(link) => link
             .rate_now()
             .map_or_else(|error| error.to_string(), |rate| rate.to_string()),
