@@ -31,7 +31,7 @@ impl Counts {
                     Err(why) => all.hide_drives_own(&link.name, why.to_string()),
                 },
                 Look::Sas(_, Some(drive)) => all.add_drives_own(sysfs, &link.name, drive, None),
-                Look::Sas(_, None) | Look::Pcie { .. } | Look::Fixed => {}
+                Look::Sas(_, None) | Look::AtaShared(_) | Look::Pcie { .. } | Look::Fixed => {}
             }
         }
         all
@@ -45,7 +45,7 @@ impl Counts {
         }
         for link in &path.links {
             match &link.look {
-                Look::Pcie { .. } | Look::Fixed => {}
+                Look::Pcie { .. } | Look::AtaShared(_) | Look::Fixed => {}
                 Look::Sas(phys, _) => {
                     for phy in phys {
                         let errors = phy.errors();
@@ -61,8 +61,8 @@ impl Counts {
                 }
                 Look::Ata(link) => {
                     let (slowed, errors) = link.errors_now();
-                    all.add(&link.port, "times slowed after errors", slowed.ok());
-                    all.add(&link.port, "recent errors", errors.ok());
+                    all.add(&link.name, "times slowed after errors", slowed.ok());
+                    all.add(&link.name, "recent errors", errors.ok());
                 }
             }
         }

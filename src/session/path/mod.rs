@@ -7,6 +7,7 @@ mod hidden;
 mod list;
 mod pcie;
 mod promise;
+mod sata;
 mod simulated;
 mod watch;
 
@@ -23,7 +24,7 @@ use crate::ceiling::sata::SataLink;
 use crate::record::{DevicePath, Hop, LinkState, PathFinding, PathFindingKind, RateBand, Unseen};
 use crate::spdk::{Transport as SpdkTransport, TransportId};
 use crate::sysfs::Sysfs;
-use crate::sysfs::ata::AtaLink;
+use crate::sysfs::ata::{AtaLink, SharedLink};
 use crate::sysfs::attach::{Attachment, Ground, Transport};
 use crate::sysfs::host::cpu_flags;
 use crate::sysfs::pci::{Bdf, PciPath};
@@ -94,6 +95,8 @@ pub(super) enum Look {
     Sas(Vec<Phy>, Option<PathBuf>),
     /// An ATA link.
     Ata(Box<AtaLink>),
+    /// The one above a port multiplier.
+    AtaShared(SharedLink),
     /// Nowhere: it never changes.
     Fixed,
 }

@@ -4,6 +4,8 @@ use super::counters::Counts;
 use super::{Look, SeenPath, disk, pcie};
 use crate::record::LinkChange;
 use crate::sysfs::Sysfs;
+use crate::sysfs::absent::Fact;
+use crate::sysfs::sas::SasRate;
 use std::time::{Duration, Instant};
 
 /// Speed and width are looked at this often.
@@ -102,10 +104,14 @@ fn states(path: &SeenPath) -> Vec<String> {
     let state = |look: &Look| match look {
         Look::Pcie { upper, lower } => pcie::text_now(upper.as_deref(), lower),
         Look::Sas(phys, _) => disk::phys_now(phys),
-        Look::Ata(link) => link
-            .rate_now()
-            .map_or_else(|error| error.to_string(), |rate| rate.to_string()),
+        Look::Ata(link) => rate_text(&link.rate_now()),
+        Look::AtaShared(link) => rate_text(&link.rate_now()),
         Look::Fixed => String::new(),
     };
     path.links.iter().map(|link| state(&link.look)).collect()
+}
+
+fn rate_text(rate: &Fact<SasRate>) -> String {
+    rate.as_ref()
+        .map_or_else(ToString::to_string, ToString::to_string)
 }
