@@ -15,6 +15,8 @@ pub const SKP_LEAST_RATIO: f64 = 4.0 / 1542.0;
 const FRAMING_BYTES: u32 = 8;
 /// Header of a memory request with a 64-bit address: four double words.
 const REQUEST_HEADER_BYTES: u32 = 16;
+/// A header for a 32-bit address is shorter by a double word.
+const SHORTER_BY_BYTES: u32 = 4;
 /// Header of a completion: three double words, in Flit Mode too (base header, without OHC).
 const COMPLETION_HEADER_BYTES: u32 = 12;
 /// A flit: 236 of its 256 bytes carry TLPs; 6 are for DLLPs, 8 CRC, 6 ECC.
@@ -107,6 +109,14 @@ impl PcieLink {
     #[must_use]
     pub fn write_ceiling(&self, sizes: &PacketSizes) -> RateBand {
         self.band(sizes.completion_bytes, self.completion_overhead_bytes())
+    }
+
+    /// How much more the device's writes carry at most with addresses below 4 GiB, which take a header of three double
+    /// words (2.2.4.1): kernels hand such addresses to devices first where an IOMMU translates them.
+    #[must_use]
+    pub fn short_header_ratio(&self, sizes: &PacketSizes) -> f64 {
+        let long = sizes.payload_bytes.1 + self.request_overhead_bytes();
+        f64::from(long) / f64::from(long - SHORTER_BY_BYTES)
     }
 
     fn band(&self, (least, most): (u32, u32), overhead_bytes: u32) -> RateBand {

@@ -11,6 +11,23 @@ pub struct Measured {
     pub iops: f64,
 }
 
+/// What goes over one link, in percent of what it carries of the workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkLoad {
+    /// The hop.
+    pub at: String,
+    /// Where its figures come from.
+    pub source: String,
+    /// In percent of the favourable end of its band.
+    pub low_pct: f64,
+    /// In percent of the unfavourable end.
+    pub high_pct: f64,
+    /// In percent of what packets with the shortest headers would let through: nothing honest is above 100.
+    pub least_pct: f64,
+    /// The devices behind it, by their places in the step.
+    pub devices: Vec<usize>,
+}
+
 /// The measurement in percent of each limit that is known.
 #[must_use]
 pub fn shares(
@@ -83,11 +100,8 @@ pub fn nearest(shares: &[ShareOfCeiling], kind: CeilingKind) -> Option<&ShareOfC
 
 /// `87.2 %`, or `80.3 to 87.2 %` of a band.
 #[must_use]
-pub fn pct(share: &ShareOfCeiling) -> String {
-    let (low, high) = (
-        format!("{:.1}", share.low_pct),
-        format!("{:.1}", share.high_pct),
-    );
+pub fn pct(low_pct: f64, high_pct: f64) -> String {
+    let (low, high) = (format!("{low_pct:.1}"), format!("{high_pct:.1}"));
     if low == high {
         format!("{low} %")
     } else {

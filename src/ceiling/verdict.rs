@@ -1,11 +1,13 @@
-//! What bound a result. The rules are documented in README, under "Lanes"; they are tried in that order.
+//! What bound a result. The rules are documented in README.md of this folder; they are tried in that order.
 
+use super::evidence::{
+    Evidence, Members, curve_and_host, done, fullest, fullest_of_each, is_below_links, kept,
+};
 use super::host::HostEvidence;
 use super::plateau::Plateau;
-use super::share::{Measured, nearest, pct, shares};
+use super::share::{nearest, pct, shares};
 use crate::record::{
-    Ceiling, CeilingKind, Ceilings, CounterDelta, DirectionCeilings, LinkChange, ShareOfCeiling,
-    Unseen, Verdict, VerdictKind,
+    Ceiling, CeilingKind, CounterDelta, DirectionCeilings, ShareOfCeiling, Verdict, VerdictKind,
 };
 
 /// From here on a limit counts as reached.
@@ -14,61 +16,12 @@ pub const BOUND_PCT: f64 = 90.0;
 pub const LIKELY_PCT: f64 = 75.0;
 /// Above this a link carries more than it can.
 pub const IMPOSSIBLE_PCT: f64 = 100.5;
-/// Members of a controller together below this share of what they do alone hold each other up.
+/// Members together below this share of what they do alone hold each other up: what is between binds.
 const TOGETHER_RATIO: f64 = 0.85;
+/// From this share on they do not, and what is between them is excluded.
+const APART_RATIO: f64 = 0.97;
 /// Rates of unlike media within this share of their mean are alike.
 const ALIKE_RATIO: f64 = 0.1;
-
-/// Devices behind one controller, alone and all at once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Members {
-    /// The controller.
-    pub controller: String,
-    /// Data rate of each by itself.
-    pub alone_bytes_per_s: Vec<f64>,
-    /// Data rate of all at once.
-    pub together_bytes_per_s: f64,
-}
-
-/// A device that was measured by itself in the same way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Peer {
-    /// The device.
-    pub name: String,
-    /// What its medium is said to be: `rotating`, `flash`, a model.
-    pub medium: String,
-    /// Data rate.
-    pub bytes_per_s: f64,
-}
-
-/// All that is known.
-#[derive(Debug, Clone, Default)]
-pub struct Evidence<'a> {
-    /// The device or devices, as a verdict names them.
-    pub device: &'a str,
-    /// Reads.
-    pub read: Option<Measured>,
-    /// Writes.
-    pub write: Option<Measured>,
-    /// What could be reached.
-    pub ceilings: Option<&'a Ceilings>,
-    /// Parts of the way that cannot be seen.
-    pub unseen: &'a [Unseen],
-    /// Links that changed.
-    pub changes: &'a [LinkChange],
-    /// A counter of link errors that grew, or cannot be trusted.
-    pub errors: Option<&'a CounterDelta>,
-    /// What the curve over depth shows.
-    pub plateau: Option<Plateau>,
-    /// What burning time shows.
-    pub host: HostEvidence,
-    /// Devices behind one controller.
-    pub members: Option<&'a Members>,
-    /// Unlike devices of one platform, this one included.
-    pub peers: &'a [Peer],
-    /// Arrivals were limited by a rate: the load binds, not the hardware.
-    pub has_rate: bool,
-}
 
 /// A rule: a verdict where it applies.
 type Rule = fn(&Evidence<'_>, &[ShareOfCeiling]) -> Option<Verdict>;
@@ -153,14 +106,15 @@ fn link_errors(error: &CounterDelta) -> Verdict {
     verdict(VerdictKind::Undecided, None, why, &next_step)
 }
 
-fn distrusted(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
-    let share =
-        nearest(shares, CeilingKind::Link).filter(|share| share.low_pct > IMPOSSIBLE_PCT)?;
-    let link = ceiling_of(evidence, share)?;
+fn distrusted(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
+    let link = evidence
+        .links
+        .iter()
+        .find(|link| link.least_pct > IMPOSSIBLE_PCT)?;
     let why = format!(
         "{} {:.0} % of the most that {} can carry ({}): what is told of this link is wrong",
-        done(&share.direction),
-        share.low_pct,
+        done(evidence),
+        link.low_pct,
         link.at,
         link.source
     );
@@ -171,14 +125,6 @@ fn distrusted(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verd
         why,
         next_step,
     ))
-}
-
-fn done(direction: &str) -> &'static str {
-    if direction == "read" {
-        "read"
-    } else {
-        "written"
-    }
 }
 
 fn limited_load(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
@@ -203,7 +149,8 @@ fn host_bound(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> 
     })
 }
 
-fn platform_capped(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
+/// Only where a platform hides the way: on a machine that shows all of it, unlike devices may well be as fast by chance.
+fn platform_capped(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
     let rates: Vec<f64> = evidence.peers.iter().map(|peer| peer.bytes_per_s).collect();
     let mut media: Vec<&str> = evidence
         .peers
@@ -212,8 +159,12 @@ fn platform_capped(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option
         .collect();
     media.sort_unstable();
     media.dedup();
-    let is_at_link = nearest(shares, CeilingKind::Link).is_some_and(|s| s.high_pct >= LIKELY_PCT);
-    if media.len() < 2 || is_at_link || !are_alike(&rates) {
+    let is_at_link = evidence
+        .links
+        .iter()
+        .any(|link| link.high_pct >= LIKELY_PCT);
+    let is_shown = evidence.unseen.is_empty() || !curve_and_host(evidence).is_empty();
+    if media.len() < 2 || is_shown || is_at_link || !are_alike(&rates) {
         return None;
     }
     let names: Vec<&str> = evidence
@@ -243,30 +194,12 @@ fn doubts(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Vec<String> {
     let mut doubts = curve_and_host(evidence);
     for kind in [CeilingKind::Datasheet, CeilingKind::Controller] {
         if let Some(share) = nearest(shares, kind).filter(|share| share.low_pct >= BOUND_PCT) {
-            let text = format!("the {} is reached as well ({})", kind.name(), pct(share));
+            let reached = pct(share.low_pct, share.high_pct);
+            let text = format!("the {} is reached as well ({reached})", kind.name());
             doubts.push(text);
         }
     }
     doubts
-}
-
-fn curve_and_host(evidence: &Evidence<'_>) -> Vec<String> {
-    let curve = match evidence.plateau {
-        Some(Plateau::Flat) => None,
-        Some(Plateau::Rising) => Some("the rate still changes with depth"),
-        Some(Plateau::Falling) => Some("more depth lowers the rate"),
-        Some(Plateau::NotMeasured) | None => Some("one depth shows no plateau"),
-    };
-    let host = match evidence.host {
-        HostEvidence::Excluded | HostEvidence::Proven => None,
-        HostEvidence::NotTried => Some("the host is not excluded"),
-        HostEvidence::Unclear => Some("the host is near its own limit"),
-    };
-    [curve, host]
-        .into_iter()
-        .flatten()
-        .map(str::to_owned)
-        .collect()
 }
 
 /// What time that was burnt says where the way cannot be seen; nothing where none was.
@@ -279,51 +212,70 @@ fn tried_burns(evidence: &Evidence<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
+const APART: &str = "measure the devices behind it by themselves";
+const BETWEEN: &str = "measure several of its devices together: lanemark lanes D1 D2 --measure; a controller's rating belongs in drives.yaml";
 const MEASURE: &str = "lanemark lanes --measure on this device";
 
 fn by_link(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
     if !evidence.unseen.is_empty() {
         return None;
     }
-    let share = nearest(shares, CeilingKind::Link).filter(|share| share.low_pct >= LIKELY_PCT)?;
-    let link = ceiling_of(evidence, share)?;
+    let link = fullest(evidence).filter(|link| link.low_pct >= LIKELY_PCT)?;
     let of = format!(
-        "{} {} of the ceiling of {}",
-        done(&share.direction),
-        pct(share),
-        link.at
+        "{} {} of the ceiling of {} ({})",
+        done(evidence),
+        pct(link.low_pct, link.high_pct),
+        link.at,
+        link.source
     );
-    let doubts = doubts(evidence, shares);
-    if share.low_pct >= BOUND_PCT && doubts.is_empty() {
-        let why = format!("{of} ({}), flat over depth, host excluded", link.source);
-        return Some(verdict(VerdictKind::LinkBound, Some(&link.at), why, ""));
+    let all = fullest_of_each(evidence);
+    let mut doubts = doubts(evidence, shares);
+    let next_step = if doubts.is_empty() { APART } else { MEASURE };
+    if all.iter().any(|link| link.low_pct < BOUND_PCT) {
+        doubts.push("other devices are not at the limit of a link".to_owned());
+    }
+    if link.low_pct >= BOUND_PCT && doubts.is_empty() {
+        let names: Vec<&str> = all.iter().map(|link| link.at.as_str()).collect();
+        let mut why = format!("{of}, flat over depth, host excluded");
+        if link.low_pct > IMPOSSIBLE_PCT {
+            why += "; above 100 %: addresses below 4 GiB have shorter headers than the ceiling reckons with";
+        }
+        if nearest(shares, CeilingKind::Datasheet).is_none() {
+            why += "; what the device could do without it is not known: no datasheet";
+        }
+        let at = names.join(" + ");
+        return Some(verdict(VerdictKind::LinkBound, Some(&at), why, ""));
     }
     // The device does what its maker promises: no need to suspect the link.
     let promised = nearest(shares, CeilingKind::Datasheet);
-    if share.low_pct < BOUND_PCT && promised.is_some_and(|share| share.low_pct >= BOUND_PCT) {
+    if link.low_pct < BOUND_PCT && promised.is_some_and(|share| share.low_pct >= BOUND_PCT) {
         return None;
     }
-    let mut why = format!("{of} ({})", link.source);
-    if share.low_pct < BOUND_PCT {
+    let mut why = of;
+    if link.low_pct < BOUND_PCT {
         why += "; not proven: below 90 %";
     } else {
         why += &format!("; not proven: {}", doubts.join(", "));
     }
-    if let Some(text) = unreachable(evidence, &share.direction) {
+    let read_or_written = ["read", "write"].into_iter();
+    if let Some(text) = read_or_written
+        .filter_map(|way| unreachable(evidence, way))
+        .next()
+    {
         why += &format!("; {text}");
     }
     Some(verdict(
         VerdictKind::LinkLimitedLikely,
         Some(&link.at),
         why,
-        MEASURE,
+        next_step,
     ))
 }
 
 fn controller_bound(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
     if !evidence.unseen.is_empty()
         || !curve_and_host(evidence).is_empty()
-        || !is_below_links(shares)
+        || !is_below_links(evidence)
     {
         return None;
     }
@@ -332,7 +284,7 @@ fn controller_bound(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Optio
         let rating = ceiling_of(evidence, share)?;
         let why = format!(
             "{} of what {} is rated for ({})",
-            pct(share),
+            pct(share.low_pct, share.high_pct),
             rating.at,
             rating.source
         );
@@ -343,51 +295,60 @@ fn controller_bound(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Optio
             "",
         ));
     }
-    let members = evidence
-        .members
-        .filter(|members| members.alone_bytes_per_s.len() > 1)?;
-    let alone: f64 = members.alone_bytes_per_s.iter().sum();
-    if members.together_bytes_per_s > TOGETHER_RATIO * alone {
+    let members = evidence.members?;
+    let controller = members.controller.as_ref()?;
+    if members.kept_ratio()? > TOGETHER_RATIO {
         return None;
     }
-    let why = format!(
-        "{} devices reach {:.0} % together of what they do one by one, below every link",
-        members.alone_bytes_per_s.len(),
-        members.together_bytes_per_s / alone * 100.0
-    );
-    Some(verdict(
-        VerdictKind::ControllerBound,
-        Some(&members.controller),
-        why,
-        "",
-    ))
+    let why = format!("{}, below every link", kept(members)?);
+    let at = Some(controller.as_str());
+    Some(verdict(VerdictKind::ControllerBound, at, why, ""))
 }
 
-/// Well below the ceiling of the links, even at its unfavourable end; false where there is none.
-fn is_below_links(shares: &[ShareOfCeiling]) -> bool {
-    let mut links = shares
-        .iter()
-        .filter(|share| share.of == CeilingKind::Link)
-        .peekable();
-    links.peek().is_some() && links.all(|share| share.high_pct < LIKELY_PCT)
+/// What stands between links and devices and is not excluded.
+fn between(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Vec<String> {
+    let mut found = Vec::new();
+    let kept_ratio = evidence.members.and_then(Members::kept_ratio);
+    match kept_ratio {
+        None if evidence.devices_count > 1 => {
+            let text = "whether the devices hold each other up was not tried";
+            found.push(text.to_owned());
+        }
+        Some(ratio) if ratio < APART_RATIO => {
+            found.extend(evidence.members.and_then(kept));
+        }
+        _ => {}
+    }
+    let rated = nearest(shares, CeilingKind::Controller);
+    let is_far = rated.is_some_and(|share| share.high_pct < LIKELY_PCT);
+    for one in evidence.between.iter().filter(|_| !is_far) {
+        // Two that do as much together as alone have half a controller each.
+        let scales = kept_ratio.is_some_and(|ratio| ratio >= APART_RATIO) && one.devices_count > 1;
+        if !scales {
+            found.push(format!("the controller at {} is not excluded", one.name));
+        }
+    }
+    found
 }
 
 fn device_bound(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Verdict> {
     if !evidence.unseen.is_empty() || !curve_and_host(evidence).is_empty() {
         return None;
     }
-    let link = nearest(shares, CeilingKind::Link)?;
+    let link = fullest(evidence)?;
     let promised = nearest(shares, CeilingKind::Datasheet).filter(|s| s.low_pct >= BOUND_PCT);
     let is_promised = promised.is_some() && link.high_pct < BOUND_PCT;
-    if !is_promised && !is_below_links(shares) {
+    let is_left = is_below_links(evidence) && between(evidence, shares).is_empty();
+    if !is_promised && !is_left {
         return None;
     }
     let mut why = format!(
         "{} of the links' ceiling, flat over depth, host excluded",
-        pct(link)
+        pct(link.low_pct, link.high_pct)
     );
     if let Some(share) = promised {
-        why += &format!("; {} of its datasheet", pct(share));
+        let reached = pct(share.low_pct, share.high_pct);
+        why += &format!("; {reached} of its datasheet");
     }
     Some(verdict(
         VerdictKind::DeviceBound,
@@ -435,25 +396,28 @@ fn undecided(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Verdict {
         .iter()
         .map(|unseen| format!("{}: {}", unseen.name, unseen.why))
         .collect();
-    let link = nearest(shares, CeilingKind::Link);
+    let link = fullest(evidence);
     if missing.is_empty() {
         match link {
             None => missing.push("no ceiling of the links is known".to_owned()),
-            Some(share) => {
-                missing.push(format!("{} of the links' ceiling", pct(share)));
-                if share.low_pct < LIKELY_PCT && share.high_pct >= LIKELY_PCT {
+            Some(link) => {
+                let pct = pct(link.low_pct, link.high_pct);
+                missing.push(format!("{pct} of the links' ceiling"));
+                if link.low_pct < LIKELY_PCT && link.high_pct >= LIKELY_PCT {
                     missing.push("packet sizes are not known well enough".to_owned());
                 }
                 missing.extend(curve_and_host(evidence));
+                missing.extend(between(evidence, shares));
             }
         }
     } else {
         missing.extend(tried_burns(evidence));
     }
-    let next_step = if evidence.unseen.is_empty() && link.is_some() {
-        MEASURE
-    } else {
-        ""
+    let next_step = match link {
+        Some(_) if !evidence.unseen.is_empty() => "",
+        Some(_) if curve_and_host(evidence).is_empty() => BETWEEN,
+        Some(_) => MEASURE,
+        None => "",
     };
     verdict(VerdictKind::Undecided, None, missing.join("; "), next_step)
 }

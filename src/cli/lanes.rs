@@ -8,7 +8,7 @@ use super::progress::{self, Mode};
 use super::{run, signals};
 use crate::config::{BackendChoice, ConfigError, Plan};
 use crate::method::lanes::{Asked, LanesError, Workloads, measure, report};
-use crate::reactor::Control;
+use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, LanesReport, Outcome};
 use crate::report::render_lanes;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
@@ -41,6 +41,11 @@ pub struct LanesArgs {
     /// CPUs of the reactors, such as 0-3,8
     #[arg(long, value_name = "LIST", requires = "measure")]
     pub cpus: Option<String>,
+
+    /// What each device is sold as, in their order, such as hdd,ssd: virtual disks do not show it, and unlike ones at
+    /// like rates are capped by their platform
+    #[arg(long, value_name = "LIST", requires = "measure", value_delimiter = ',')]
+    pub media: Vec<String>,
 
     /// Consent to write to this device, named by its serial number or path, over its whole length: measures
     /// writes as well. Repeatable
@@ -81,6 +86,13 @@ enum Error {
     Signals(#[from] std::io::Error),
     #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
     OutputIsDevice(String),
+    #[error(
+        "--media names {media_count} kinds for {devices_count} devices: one for each of two or more"
+    )]
+    Media {
+        media_count: usize,
+        devices_count: usize,
+    },
 }
 
 impl Error {
@@ -92,7 +104,8 @@ impl Error {
             Self::Lanes(LanesError::Config(_))
             | Self::Config(_)
             | Self::Overwrite(_)
-            | Self::OutputIsDevice(_) => ("usage", Exit::Usage.code(), String::new()),
+            | Self::OutputIsDevice(_)
+            | Self::Media { .. } => ("usage", Exit::Usage.code(), String::new()),
             Self::Sysfs(_) => {
                 let next_step = "run where /sys is mounted".to_owned();
                 ("sysfs", Exit::Failed.code(), next_step)
@@ -158,6 +171,13 @@ pub fn json(report: &LanesReport) -> String {
 
 /// Looks, and measures where asked to.
 fn found(args: &LanesArgs, sysfs: &Sysfs) -> Result<LanesReport, Error> {
+    let (media_count, devices_count) = (args.media.len(), args.devices.len());
+    if media_count > 0 && (media_count != devices_count || devices_count < 2) {
+        return Err(Error::Media {
+            media_count,
+            devices_count,
+        });
+    }
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let devices = if args.devices.is_empty() {
@@ -194,6 +214,7 @@ fn measured(
         cpus: args.cpus.clone(),
         reactors: args.reactors.clone(),
         writes: !args.allow_write.is_empty(),
+        media: args.media.clone(),
     };
     let workloads = Workloads::new(&asked, &opened, 1)?;
     let all = together(&workloads);
@@ -214,7 +235,11 @@ fn measured(
     let session = session(matches!(opened, Opened::Sim { .. }), sysfs, control)?;
     report.measurements = measure(&session, &opened, &workloads, observer)?;
     let last = report.measurements.last().map(|one| &one.step);
-    report.status = last.map_or(Outcome::Interrupted, |step| step.status);
+    // A signal may have cut a window that is evidence only, and no step of the report.
+    report.status = match last {
+        Some(step) if session.control.cause() < StopCause::Signal => step.status,
+        _ => Outcome::Interrupted,
+    };
     report.error = last.and_then(|step| step.error.clone());
     Ok(())
 }

@@ -105,15 +105,15 @@ fn verb(what: Verb) -> Exit {
         },
         Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Scale(args) => match standin::run(|| scale::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {

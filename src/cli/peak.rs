@@ -1,21 +1,24 @@
 //! `lanemark peak`: the peak, the knee, and what limits them.
 
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::{Asked, OneStepError, Ready, hand_over};
+use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
 use super::output::Output;
 use super::progress;
-use super::{JobFlags, run, signals};
-use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
+use super::{run, signals};
+use crate::backend::{DeviceFacts, DeviceKind};
+use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
-use crate::record::{Record, Step};
-use crate::report::{figures, printable};
-use crate::session::{Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict};
+use crate::record::{Outcome, RateBand, Record, Step};
+use crate::report::{figures, printable, step_title};
+use crate::session::path::narrowest_shared;
+use crate::session::{
+    Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, workload_of,
+};
+use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -35,9 +38,6 @@ const PROBE_RAMP: &str = "500ms";
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PeakArgs {
-    /// A job file of one step; without one, the flags make it
-    #[arg(value_name = "JOB.yaml")]
-    pub job: Option<PathBuf>,
     /// The greatest depth of each device that is tried: a power of two
     #[arg(
         long = "most_depth",
@@ -56,24 +56,15 @@ pub struct PeakArgs {
     )]
     pub most_reactors: Option<u32>,
 
-    /// Where the result goes.
+    /// The job, and what becomes of it.
     #[command(flatten)]
-    pub result: ResultFlags,
-    /// What may be done.
-    #[command(flatten)]
-    pub safety: SafetyFlags,
-
-    /// The keys of the job.
-    #[command(flatten)]
-    pub keys: JobFlags,
+    pub flags: OneStepFlags,
 }
 
 fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
-        job: args.job.as_deref(),
-        result: &args.result,
-        safety: &args.safety,
+        flags: &args.flags,
         own_keys: &[
             Key::Iodepth,
             Key::Reactors,
@@ -91,9 +82,9 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
 /// Runs the verb; the exit code.
 pub fn run(args: &PeakArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.result.output.as_deref()) {
+    let output = match Output::open(args.flags.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = signals::listen(&control)
@@ -101,13 +92,18 @@ pub fn run(args: &PeakArgs) -> Exit {
         .and_then(|()| judged(args, &output, &sysfs));
     let job = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok((record, result)) => hand_over(output, args.result.format, &record, || {
-            text(&record, &result)
+        Ok((record, found)) => hand_over(output, args.flags.result.format, &record, || {
+            text(&record, &found)
         }),
-        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
+        Err(error) => run::refuse(
+            Some(output),
+            args.flags.result.format,
+            &sysfs,
+            error.failure(),
+        ),
     }
 }
 
@@ -123,8 +119,8 @@ fn judged(args: &PeakArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneSte
             "--most_reactors 0: at least 1".to_owned(),
         ));
     }
-    let file = args.job.as_deref().map(Job::load).transpose()?;
-    let mut job = asked(args).job(args.keys.clone(), file, output, sysfs)?;
+    let file = args.flags.file()?;
+    let mut job = asked(args).job(args.flags.keys.clone(), file, output, sysfs)?;
     if any_step(&job, |step| step.streams.is_some()) {
         return Err(OneStepError::Usage(
             "peak sets streams itself, one for each reactor: leave them out".to_owned(),
@@ -149,31 +145,61 @@ struct Devices<'a> {
     job: &'a Job,
     seed: u64,
     ran_count: usize,
+    /// The narrowest hop that all devices share, and what it lets through of the last step.
+    shared: Option<(String, RateBand)>,
     observer: &'a mut dyn Observer,
 }
 
-impl Devices<'_> {
-    /// The job with this setting: a stream for each reactor and device, the depth shared evenly.
-    fn plan(&self, setting: Setting, name: &str) -> Result<Plan, ConfigError> {
-        let mut job = self.job.clone();
-        let reactors_count = u64::from(setting.reactors_count);
-        let iodepth = setting.depth_count.div_ceil(reactors_count);
-        let values = [
-            (Key::Iodepth, iodepth),
-            (Key::Reactors, reactors_count),
-            (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
-        ];
-        for (key, value) in values {
-            job.flags.keys.insert(key, Word::flag(value.to_string()));
-        }
-        job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
-        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
-        for step in &mut plan.steps {
-            name.clone_into(&mut step.name);
-        }
-        Ok(plan)
+/// The job with this setting: a stream for each reactor and device, the depth shared evenly.
+fn planned(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    setting: Setting,
+    name: &str,
+) -> Result<Plan, SessionError> {
+    let mut job = job.clone();
+    let reactors_count = u64::from(setting.reactors_count);
+    let iodepth = setting.depth_count.div_ceil(reactors_count);
+    let values = [
+        (Key::Iodepth, iodepth),
+        (Key::Reactors, reactors_count),
+        (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
+    ];
+    for (key, value) in values {
+        job.flags.keys.insert(key, Word::flag(value.to_string()));
     }
+    job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
+    let plan = plan(&job, facts, seed);
+    let mut plan = plan.map_err(|error| SessionError::Unplanned {
+        step: name.to_owned(),
+        why: error.to_string(),
+    })?;
+    for step in &mut plan.steps {
+        name.clone_into(&mut step.name);
+    }
+    Ok(plan)
+}
 
+/// Whether the job makes a plan at the ends of the search: what is wrong with one of them is said before the first
+/// probe.
+fn plans(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    peak_plan: &PeakPlan,
+) -> Result<(), SessionError> {
+    for setting in peak_plan.ends() {
+        let name = format!(
+            "depth {} reactors {} batch {} (--most_depth and --most_reactors allow it)",
+            setting.depth_count, setting.reactors_count, setting.complete_min_count
+        );
+        planned(job, facts, seed, setting, &name)?;
+    }
+    Ok(())
+}
+
+impl Devices<'_> {
     fn run(
         &mut self,
         setting: Setting,
@@ -184,12 +210,7 @@ impl Devices<'_> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
         }
-        let plan = self
-            .plan(setting, name)
-            .map_err(|error| SessionError::Unplanned {
-                step: name.to_owned(),
-                why: error.to_string(),
-            })?;
+        let plan = planned(self.job, &self.opened.facts(), self.seed, setting, name)?;
         self.ran_count += 1;
         let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
         let own = plan.steps[0].reseeded(number);
@@ -202,6 +223,9 @@ impl Devices<'_> {
         };
         let (mut step, paths) = self.session.probe(self.opened, probe, self.observer)?;
         add_verdict(&mut step, &own, &paths, proofs);
+        self.shared = workload_of(&step, &own)
+            .filter(|_| paths.len() > 1)
+            .and_then(|workload| narrowest_shared(&paths, &workload));
         self.observer.step_done(&step);
         Ok(step)
     }
@@ -226,44 +250,61 @@ impl Probed for Devices<'_> {
     }
 }
 
+/// How far to search on these devices.
+fn peak_plan(
+    args: &PeakArgs,
+    facts: &[DeviceFacts],
+    plan: &Plan,
+) -> Result<PeakPlan, OneStepError> {
+    let cpus_count = match plan.steps[0].cpus.len() {
+        0 => {
+            let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
+            allowed.cpus().len()
+        }
+        named => named,
+    };
+    // Simulated reactors share one line of time: more of them are not more power.
+    let is_sim = facts.iter().any(|one| one.kind == DeviceKind::Sim);
+    let own = if is_sim {
+        1
+    } else {
+        u32::try_from(cpus_count).unwrap_or(u32::MAX)
+    };
+    Ok(PeakPlan {
+        depth_most_count: args.most_depth,
+        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
+        reactors_most_count: args.most_reactors.unwrap_or(own),
+        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
+        precision_ratio: 0.01,
+    })
+}
+
 fn measured(
     args: &PeakArgs,
     job: &Job,
     control: Arc<Control>,
     sysfs: &Sysfs,
-) -> Result<(Record, PeakResult), OneStepError> {
-    let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
+) -> Result<(Record, Found), OneStepError> {
+    let mut observer = progress::on_stderr(args.flags.result.progress);
+    let judge = |facts: &[DeviceFacts], whole: &Plan| {
+        let far = peak_plan(args, facts, whole)?;
+        Ok(plans(job, facts, whole.seed, &far)?)
+    };
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let Ready {
         opened,
         session,
         plan,
         ..
     } = &ready;
-    let cpus_count = match plan.steps[0].cpus.len() {
-        0 => session.allowed.cpus().len(),
-        named => named,
-    };
-    // Simulated reactors share one line of time: more of them are not more power.
-    let is_sim = matches!(opened, Opened::Sim { .. });
-    let own = if is_sim {
-        1
-    } else {
-        u32::try_from(cpus_count).unwrap_or(u32::MAX)
-    };
-    let peak_plan = PeakPlan {
-        depth_most_count: args.most_depth,
-        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
-        reactors_most_count: args.most_reactors.unwrap_or(own),
-        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
-        precision_ratio: 0.01,
-    };
+    let peak_plan = peak_plan(args, &opened.facts(), plan)?;
     let mut devices = Devices {
         session,
         opened,
         job,
         seed: plan.seed,
         ran_count: 0,
+        shared: None,
         observer: observer.as_mut(),
     };
     let mut result = search(&peak_plan, &mut devices);
@@ -274,8 +315,15 @@ fn measured(
     }
     let job = json!({ "plan": plan_json(plan), "peak": result_json(&result) });
     let steps = result.steps.clone();
+    let shared = devices.shared.take();
     let record = ready.record(result.status(), result.error.as_ref(), job, steps);
-    Ok((record, result))
+    Ok((record, Found { result, shared }))
+}
+
+/// What the search found, and what the devices share.
+struct Found {
+    result: PeakResult,
+    shared: Option<(String, RateBand)>,
 }
 
 fn setting_json(setting: Setting) -> serde_json::Value {
@@ -300,17 +348,18 @@ fn result_json(result: &PeakResult) -> serde_json::Value {
         "peak_iops": result.peak_iops,
         "half_width_iops": result.half_width_iops,
         "knee_depth_count": result.knee_depth_count,
+        "is_knee_exact": result.is_knee_exact,
         "ended_by": result.ended_by,
     })
 }
 
 /// The curve, then what it comes to.
-fn text(record: &Record, result: &PeakResult) -> String {
+fn text(record: &Record, found: &Found) -> String {
     let mut rows = super::listing::table(&["STEP", "IOPS", "GB/s", "P50", "P99", "OF PEAK"]);
     for step in &record.steps {
-        rows.add_row(row(step, result.peak_iops));
+        rows.add_row(row(step, found.result.peak_iops));
     }
-    super::listing::text_of(&rows) + &summary(record, result)
+    super::listing::text_of(&rows) + &summary(record, found)
 }
 
 fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
@@ -325,19 +374,23 @@ fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
         most.map_or_else(|| figures::NOT_AVAILABLE.to_owned(), figures::time_ns)
     };
     vec![
-        step.name.clone(),
+        step_title(step),
         figures::iops(iops),
         figures::rate(rate, figures::GB_BYTES),
         worst(|latency| latency.p50),
         worst(|latency| latency.p99),
-        peak_iops.map_or_else(
-            || figures::NOT_AVAILABLE.to_owned(),
-            |peak| figures::share(iops / peak),
-        ),
+        // A part of a window is no point of the curve.
+        peak_iops
+            .filter(|_| step.status == Outcome::Finished)
+            .map_or_else(
+                || figures::NOT_AVAILABLE.to_owned(),
+                |peak| figures::share(iops / peak),
+            ),
     ]
 }
 
-fn summary(record: &Record, result: &PeakResult) -> String {
+fn summary(record: &Record, found: &Found) -> String {
+    let result = &found.result;
     let (Some(peak), Some(best), Some(last)) = (result.peak_iops, result.best, record.steps.last())
     else {
         return "\nno peak: the search ended before a round was complete\n".to_owned();
@@ -356,7 +409,10 @@ fn summary(record: &Record, result: &PeakResult) -> String {
         best.depth_count, best.reactors_count, best.complete_min_count
     );
     text += &match result.knee_depth_count {
-        Some(depth) => format!("knee: depth {depth} gives 97 % of it\n"),
+        Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it\n"),
+        Some(depth) => format!(
+            "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried\n"
+        ),
         None => "knee: no depth that was tried gives 97 % of it\n".to_owned(),
     };
     for (index, device) in (0..).zip(&last.devices) {
@@ -370,6 +426,7 @@ fn summary(record: &Record, result: &PeakResult) -> String {
             );
         }
     }
+    text += &shared_text(last, found.shared.as_ref());
     for burn in &result.burns {
         text += &format!("burnt {}\n", figures::burnt(burn));
     }
@@ -385,4 +442,19 @@ fn summary(record: &Record, result: &PeakResult) -> String {
     ));
     text.push('\n');
     text
+}
+
+/// What several devices share lets through, and how much of that they took.
+fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> String {
+    let (true, Some((at, band))) = (step.devices.len() > 1, shared) else {
+        return String::new();
+    };
+    let sum: f64 = step.on_media().map(|one| one.bytes_per_s).sum();
+    let most = band.high_bytes_per_s;
+    let text = format!(
+        "they share {at}, which lets {} GB/s through at most: {} of it",
+        figures::rate(most, figures::GB_BYTES),
+        figures::share(sum / most)
+    );
+    printable(&text) + "\n"
 }

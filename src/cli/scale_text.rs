@@ -1,8 +1,8 @@
 //! What `lanemark scale` found, as tables.
 
 use super::listing::{table, text_of};
-use crate::record::{Record, Scale, ScaleRow, Step};
-use crate::report::{figures, printable};
+use crate::record::{Outcome, Record, Scale, ScaleRow, Step};
+use crate::report::{figures, printable, step_title};
 
 /// Rows, devices, and what it comes to; nothing of a record without a scale.
 pub(super) fn text(record: &Record) -> String {
@@ -102,8 +102,11 @@ fn words(scale: &Scale, record: &Record) -> String {
     );
     let last = scale.rows.last().map(|row| &row.step);
     if let Some(step) = record.steps.iter().find(|step| Some(&step.name) == last) {
-        lines.push(verdict_line(step));
+        lines.push(verdict_line(step, record.status));
     }
+    let cut = record.steps.iter();
+    let cut = cut.filter(|step| step.status != Outcome::Finished);
+    lines.extend(cut.map(|step| format!("cut off: {}, which is in no row", step_title(step))));
     lines.iter().map(|line| printable(line) + "\n").collect()
 }
 
@@ -151,11 +154,16 @@ fn saturation_line(scale: &Scale) -> String {
     }
 }
 
-fn verdict_line(step: &Step) -> String {
+/// The verdict on the most devices that were run together.
+fn verdict_line(step: &Step, status: Outcome) -> String {
+    let of = match status {
+        Outcome::Finished => String::new(),
+        _ => format!(" so far, of {}", step.name),
+    };
     let verdict = &step.verdict;
     let at = verdict
         .at
         .as_deref()
         .map_or_else(String::new, |at| format!(" at {at}"));
-    format!("verdict: {}{at}: {}", verdict.kind.words(), verdict.why)
+    format!("verdict{of}: {}{at}: {}", verdict.kind.words(), verdict.why)
 }

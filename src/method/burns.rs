@@ -1,7 +1,6 @@
 //! Burning a known time at each I/O, to see whether the reactors are what binds.
 
 use crate::ceiling::host::{self, BurnPoint, HostEvidence};
-use crate::ceiling::plateau::CurvePoint;
 use crate::config::StepPlan;
 use crate::record::{LaneBurn, Outcome, Step};
 use crate::session::Opened;
@@ -10,8 +9,6 @@ use crate::session::Opened;
 const BURN_PARTS: [f64; 3] = [0.25, 0.5, 1.0];
 /// The largest burn is this at least: smaller ones drown in the clock's own cost.
 const LEAST_BURN_NS: f64 = 400.0;
-/// A depth with this share of the best rate is deep enough to burn at.
-const NEARLY_RATIO: f64 = 0.9;
 /// With fewer I/Os in flight on a reactor the device waits while the reactor burns: then the rate falls whatever binds.
 /// With so many a device that binds loses less than half of what a reactor that binds would.
 const LEAST_IN_FLIGHT_COUNT: u64 = 4;
@@ -25,15 +22,6 @@ pub fn rate(step: &Step) -> (f64, f64) {
     both.fold((0.0, 0.0), |(iops, bytes), direction| {
         (iops + direction.iops, bytes + direction.bytes_per_s)
     })
-}
-
-/// The depth to burn at: the deepest that gives nearly as much as the best. There the device has work queued, and does
-/// not wait for the reactor that burns.
-#[must_use]
-pub fn burn_depth(curve: &[CurvePoint]) -> Option<u64> {
-    let best = curve.iter().map(|point| point.rate).fold(0.0, f64::max);
-    let nearly = curve.iter().filter(|p| p.rate >= NEARLY_RATIO * best);
-    nearly.map(|point| point.depth_count).max()
 }
 
 /// Simulated reactors share one line of time: a burn of one holds up all.
@@ -115,21 +103,6 @@ pub fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(points: &[(u64, f64)]) -> Option<u64> {
-        let curve: Vec<CurvePoint> = points
-            .iter()
-            .map(|&(depth_count, rate)| CurvePoint { depth_count, rate })
-            .collect();
-        burn_depth(&curve)
-    }
-
-    #[test]
-    fn burns_are_made_where_the_device_has_work_queued() {
-        assert_eq!(of(&[(1, 100.0), (2, 100.0), (4, 99.0)]), Some(4));
-        assert_eq!(of(&[(4, 91.0), (1, 50.0), (2, 100.0), (8, 89.0)]), Some(4));
-        assert_eq!(of(&[]), None);
-    }
 
     /// One I/O in flight: what is burnt before the next is issued costs the rate just that, whatever binds.
     #[test]

@@ -3,6 +3,7 @@
 mod burns;
 pub mod calibrate;
 pub mod compare;
+mod curve;
 pub mod derive;
 pub mod expect;
 pub mod lanes;

@@ -4,7 +4,8 @@
 //! rounds that took no part in the choice. Before them a known time is burnt at each I/O of the best setting, so that
 //! each round can say whether the host binds.
 
-use super::burns::{BURNS_COUNT, burn_depth, burns, judge as judge_burns};
+use super::burns::{BURNS_COUNT, burns, judge as judge_burns};
+use super::curve::{self, burn_place};
 use super::outcome::outcome;
 use crate::ceiling::plateau::{self, CurvePoint};
 use crate::record::{LaneBurn, Outcome, Step};
@@ -24,6 +25,8 @@ pub const KNEE_RATIO: f64 = 0.97;
 const BATCHES: [u32; 2] = [8, 32];
 /// Doublings of depth without a gain that end the search: one may be bad luck.
 const FLAT_COUNT: usize = 2;
+/// Probes kept for the knee: that of a curve up to 1024 takes no more.
+const KNEE_COUNT: usize = 4;
 /// Multiples of the best depth that are tried before it is taken: four times of it without a gain is a plateau.
 const BEYOND: [u64; 2] = [2, 4];
 
@@ -79,6 +82,38 @@ pub struct PeakPlan {
     pub precision_ratio: f64,
 }
 
+impl PeakPlan {
+    /// The ends of the search: least and greatest depth, reactors and batch, as far as they go together.
+    #[must_use]
+    pub fn ends(&self) -> Vec<Setting> {
+        let most_count = 1 << self.reactors_most_count.max(1).ilog2();
+        let mut found = Vec::new();
+        for reactors_count in [1, most_count] {
+            let least = u64::from(reactors_count);
+            let most = self.depth_most_count.max(least);
+            let fits = |batch: &u32| batched_depth(*batch, reactors_count) <= most;
+            let batch = BATCHES.into_iter().rev().find(fits).unwrap_or(1);
+            for (depth_count, complete_min_count) in [(least, 1), (most, 1), (most, batch)] {
+                let setting = Setting {
+                    depth_count,
+                    reactors_count,
+                    complete_min_count,
+                };
+                if !found.contains(&setting) {
+                    found.push(setting);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The depth that a batch needs at least, over all reactors.
+fn batched_depth(complete_min_count: u32, reactors_count: u32) -> u64 {
+    let needed_count = u64::from(2 * complete_min_count) * u64::from(reactors_count);
+    needed_count.next_power_of_two()
+}
+
 /// One probe and what it gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
@@ -86,6 +121,8 @@ pub struct Point {
     pub setting: Setting,
     /// I/Os a second over all devices and directions.
     pub iops: f64,
+    /// What it is on a curve over what the devices take.
+    pub on_curve: CurvePoint,
 }
 
 /// What was found.
@@ -107,6 +144,8 @@ pub struct PeakResult {
     pub half_width_iops: Option<f64>,
     /// Least depth that gives [`KNEE_RATIO`] of the peak, on the grid of powers of two.
     pub knee_depth_count: Option<u64>,
+    /// Whether less depth was looked at wherever it could give as much; the probes may be spent before.
+    pub is_knee_exact: bool,
     /// Which limit ended it.
     pub ended_by: &'static str,
     /// Why it ended before its end.
@@ -120,18 +159,27 @@ impl PeakResult {
         outcome(&self.steps, self.error.as_ref())
     }
 
-    fn is_spent(&self) -> bool {
-        self.steps.len() + ROUNDS_LEAST_COUNT >= PROBES_MOST_COUNT
+    /// What broke it off.
+    fn broken_by(&self) -> &'static str {
+        match self.status() {
+            Outcome::Interrupted => "interrupt",
+            _ => "error",
+        }
     }
 
-    /// Keeps a step; its rate, or `None` where nothing may follow.
-    fn keep(&mut self, step: Result<Step, SessionError>) -> Option<f64> {
+    /// Whether so few probes are left that the rounds need them, and `reserved_count` others.
+    fn is_spent(&self, reserved_count: usize) -> bool {
+        self.steps.len() + ROUNDS_LEAST_COUNT + reserved_count >= PROBES_MOST_COUNT
+    }
+
+    /// Keeps a step; its rate and place on the curve, or `None` where nothing may follow.
+    fn keep(&mut self, step: Result<Step, SessionError>) -> Option<(f64, CurvePoint)> {
         match step {
             Ok(step) => {
                 let is_whole = step.status == Outcome::Finished;
-                let iops = total_iops(&step);
+                let found = (total_iops(&step), curve::point(&step));
                 self.steps.push(step);
-                is_whole.then_some(iops)
+                is_whole.then_some(found)
             }
             Err(error) => {
                 self.error = Some(error);
@@ -150,8 +198,12 @@ impl PeakResult {
             setting.depth_count, setting.reactors_count, setting.complete_min_count
         );
         let step = device.probe(setting, &name);
-        let iops = self.keep(step)?;
-        self.probes.push(Point { setting, iops });
+        let (iops, on_curve) = self.keep(step)?;
+        self.probes.push(Point {
+            setting,
+            iops,
+            on_curve,
+        });
         Some(iops)
     }
 
@@ -167,20 +219,15 @@ impl PeakResult {
     }
 
     /// The probes of a setting's reactors and batch, by depth.
-    fn curve(&self, setting: Setting) -> Vec<CurvePoint> {
+    fn curve(&self, setting: Setting) -> Vec<Point> {
         let alike = self.probes.iter().filter(|point| {
             (
                 point.setting.reactors_count,
                 point.setting.complete_min_count,
             ) == (setting.reactors_count, setting.complete_min_count)
         });
-        let mut curve: Vec<CurvePoint> = alike
-            .map(|point| CurvePoint {
-                depth_count: point.setting.depth_count,
-                rate: point.iops,
-            })
-            .collect();
-        curve.sort_by_key(|point| point.depth_count);
+        let mut curve: Vec<Point> = alike.copied().collect();
+        curve.sort_by_key(|point| point.setting.depth_count);
         curve
     }
 }
@@ -206,7 +253,7 @@ pub fn search(plan: &PeakPlan, device: &mut dyn Probed) -> PeakResult {
 fn over_depth(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
     let (mut best, mut flat_count) = (0.0, 0);
     let mut depth_count = 1;
-    while depth_count <= plan.depth_most_count && !result.is_spent() {
+    while depth_count <= plan.depth_most_count && !result.is_spent(KNEE_COUNT) {
         let setting = Setting {
             depth_count,
             reactors_count: 1,
@@ -226,22 +273,19 @@ fn over_depth(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed)
     Some(())
 }
 
-/// Doubles the reactors, with the same depth and with twice of it, as long as that brings something.
+/// Doubles the reactors and the depth as long as that brings something: each reactor keeps the depth that it needs.
 fn over_reactors(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
     let mut reactors_count = 2;
-    while reactors_count <= plan.reactors_most_count && !result.is_spent() {
+    while reactors_count <= plan.reactors_most_count && !result.is_spent(KNEE_COUNT) {
         let before = result.best_point()?;
-        let depth_count = before.setting.depth_count.max(u64::from(reactors_count));
-        for depth_count in [depth_count, depth_count * 2] {
-            if depth_count <= plan.depth_most_count.max(u64::from(reactors_count)) {
-                let setting = Setting {
-                    depth_count,
-                    reactors_count,
-                    ..before.setting
-                };
-                result.rate(device, setting)?;
-            }
-        }
+        let depth_count = before.setting.depth_count * 2;
+        let least_count = u64::from(reactors_count);
+        let setting = Setting {
+            depth_count: depth_count.min(plan.depth_most_count).max(least_count),
+            reactors_count,
+            ..before.setting
+        };
+        result.rate(device, setting)?;
         if result.best_point()?.iops <= before.iops * GAIN_RATIO {
             break;
         }
@@ -255,10 +299,10 @@ fn over_reactors(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Prob
 fn over_batches(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
     let best = result.best_point()?.setting;
     for complete_min_count in BATCHES {
-        let needed_count = u64::from(2 * complete_min_count) * u64::from(best.reactors_count);
-        let depth_count = best.depth_count.max(needed_count.next_power_of_two());
+        let needed_count = batched_depth(complete_min_count, best.reactors_count);
+        let depth_count = best.depth_count.max(needed_count);
         let is_allowed = depth_count == best.depth_count || depth_count <= plan.depth_most_count;
-        if is_allowed && !result.is_spent() {
+        if is_allowed && !result.is_spent(KNEE_COUNT) {
             let setting = Setting {
                 depth_count,
                 complete_min_count,
@@ -281,7 +325,7 @@ fn beyond_the_best(
         let best = result.best_point()?.setting;
         for factor in BEYOND {
             let depth_count = best.depth_count * factor;
-            if depth_count <= plan.depth_most_count && !result.is_spent() {
+            if depth_count <= plan.depth_most_count && !result.is_spent(KNEE_COUNT) {
                 let setting = Setting {
                     depth_count,
                     ..best
@@ -310,7 +354,7 @@ fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<(
             .next_power_of_two()
             .trailing_zeros(),
     );
-    while low < high && !result.is_spent() {
+    while low < high && !result.is_spent(0) {
         let middle = low.midpoint(high);
         let setting = Setting {
             depth_count: 1 << middle,
@@ -322,11 +366,12 @@ fn around_the_knee(result: &mut PeakResult, device: &mut dyn Probed) -> Option<(
             low = middle + 1;
         }
     }
+    result.is_knee_exact = low >= high;
     Some(())
 }
 
-/// Burns a known time at each I/O, at the best setting but as deep as gives as much; what that and the curve show. `None` where nothing may
-/// follow.
+/// Burns a known time at each I/O, at the best setting but as deep as gives as much; what that and the curve show.
+/// `None` where nothing may follow.
 fn burn(
     plan: &PeakPlan,
     result: &mut PeakResult,
@@ -334,8 +379,11 @@ fn burn(
     best: Point,
 ) -> Option<Proofs> {
     let curve = result.curve(best.setting);
+    let points: Vec<CurvePoint> = curve.iter().map(|point| point.on_curve).collect();
     let setting = Setting {
-        depth_count: burn_depth(&curve).unwrap_or(best.setting.depth_count),
+        depth_count: burn_place(&points).map_or(best.setting.depth_count, |place| {
+            curve[place].setting.depth_count
+        }),
         ..best.setting
     };
     let at_once_count = setting.reactors_count.min(plan.reactors_at_once_count);
@@ -352,7 +400,7 @@ fn burn(
     let in_flight_count = setting.depth_count * u64::from(plan.devices_count);
     let (host, host_iops) = judge_burns(best.iops, &result.burns, at_once_count, in_flight_count);
     Some(Proofs {
-        plateau: Some(plateau::judge(&curve)),
+        plateau: Some(plateau::judge(&points)),
         host,
         host_iops,
         ..Proofs::default()
@@ -362,15 +410,15 @@ fn burn(
 /// Fresh rounds of the best until their mean is known well enough.
 fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, best: Point) {
     let Some(proofs) = burn(plan, result, device, best) else {
-        result.ended_by = "error";
+        result.ended_by = result.broken_by();
         return;
     };
     result.ended_by = "rounds";
     while result.steps.len() < PROBES_MOST_COUNT {
         let name = format!("round {}", result.rounds.len() + 1);
         let step = device.confirm(best.setting, &name, &proofs);
-        let Some(iops) = result.keep(step) else {
-            result.ended_by = "error";
+        let Some((iops, _)) = result.keep(step) else {
+            result.ended_by = result.broken_by();
             return;
         };
         result.rounds.push(iops);
@@ -397,8 +445,8 @@ fn settle(result: &mut PeakResult) {
         let curve = result.curve(best);
         let enough = curve
             .iter()
-            .filter(|point| point.rate >= KNEE_RATIO * peak_iops);
-        result.knee_depth_count = enough.map(|point| point.depth_count).min();
+            .filter(|point| point.iops >= KNEE_RATIO * peak_iops);
+        result.knee_depth_count = enough.map(|point| point.setting.depth_count).min();
     }
 }
 

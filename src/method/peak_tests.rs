@@ -55,7 +55,11 @@ impl Model {
         let mut step = record.steps[0].clone();
         step.write = None;
         step.trim = None;
-        step.read.as_mut().unwrap().iops = self.true_iops(setting) * off;
+        step.depth.asked_count = setting.depth_count;
+        step.depth.device_count = None;
+        let read = step.read.as_mut().unwrap();
+        read.iops = self.true_iops(setting) * off;
+        read.bytes_per_s = read.iops * 4096.0;
         step
     }
 }
@@ -116,6 +120,7 @@ fn the_peak_is_within_a_percent_and_the_knee_exact_whatever_the_parallelism() {
                 .map(|power| 1 << power)
                 .find(|depth: &u64| (*depth).min(parallelism) * 100 >= 97 * parallelism);
             assert_eq!(found.knee_depth_count, knee, "{parallelism}");
+            assert!(found.is_knee_exact, "{parallelism}");
             assert!(found.steps.len() <= PROBES_MOST_COUNT);
             assert_eq!(found.ended_by, "precision");
         }
@@ -145,6 +150,27 @@ fn the_knee_of_a_large_batch_on_several_reactors_is_looked_for_where_it_can_be()
         "{best:?}"
     );
     assert_eq!(found.ended_by, "precision");
+}
+
+/// Many reactors that each bring something take many probes: some are kept for the knee.
+#[test]
+fn the_knee_is_found_on_large_machines_too() {
+    for (parallelism, most_iops) in [(128, 4e5), (512, 5e5), (1024, 7e5), (1024, 1e5)] {
+        let mut model = Model::new(parallelism, most_iops, 0.002, 21);
+        let plan = PeakPlan {
+            reactors_most_count: 64,
+            ..PLAN
+        };
+        let found = search(&plan, &mut model);
+        let best = found.best.unwrap();
+        assert!(found.is_knee_exact, "{parallelism} {most_iops}: {best:?}");
+        assert!(found.steps.len() <= PROBES_MOST_COUNT);
+        let reached = found.peak_iops.unwrap() / model.true_iops(best);
+        assert!(
+            (reached - 1.0).abs() < 0.01,
+            "{parallelism} {most_iops}: {reached}"
+        );
+    }
 }
 
 /// What completes at once gives nothing for depth; it has to be given depth for batches to be tried.
@@ -206,4 +232,42 @@ fn the_interval_is_students() {
     assert!((mean - 2.0).abs() < 1e-12);
     assert!((half - 4.303 / 3.0_f64.sqrt()).abs() < 1e-3, "{half}");
     assert_eq!(interval(&[1.0]), None);
+}
+
+#[test]
+fn the_ends_of_the_search_hold_what_it_may_come_to() {
+    let ends = |depth_most_count, reactors_most_count| {
+        let plan = PeakPlan {
+            depth_most_count,
+            devices_count: 1,
+            reactors_most_count,
+            reactors_at_once_count: u32::MAX,
+            precision_ratio: 0.01,
+        };
+        let ends = plan.ends();
+        let triple = |one: &Setting| {
+            let Setting {
+                depth_count,
+                reactors_count,
+                complete_min_count,
+            } = *one;
+            (depth_count, reactors_count, complete_min_count)
+        };
+        ends.iter().map(triple).collect::<Vec<_>>()
+    };
+    // Reactors are doubled: 6 of them are never tried.
+    assert_eq!(
+        ends(1024, 6),
+        [
+            (1, 1, 1),
+            (1024, 1, 1),
+            (1024, 1, 32),
+            (4, 4, 1),
+            (1024, 4, 1),
+            (1024, 4, 32)
+        ]
+    );
+    // Batches that no depth is left for are not tried; each reactor has a depth of 1.
+    assert_eq!(ends(16, 1), [(1, 1, 1), (16, 1, 1), (16, 1, 8)]);
+    assert_eq!(ends(2, 4), [(1, 1, 1), (2, 1, 1), (4, 4, 1)]);
 }

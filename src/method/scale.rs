@@ -4,9 +4,10 @@
 //! full hop, so each is also measured alone, and every sum is held against the sum of the same devices alone.
 
 use super::burns::{BURNS_COUNT, burns, judge as judge_burns, rate};
+use super::curve;
 use super::outcome::outcome;
+use crate::ceiling::evidence::Members;
 use crate::ceiling::plateau::{self, CurvePoint};
-use crate::ceiling::verdict::Members;
 use crate::record::{
     DEVICES_KEY, LaneBurn, Outcome, PointValue, RateBand, Scale, ScaleDepth, ScaleDrive,
     ScaleNodes, ScaleRow, SharedHop, Step,
@@ -221,6 +222,7 @@ impl<S: Scaled> Bench<'_, S> {
 
     fn proofs(&mut self, top: &Step, kept: &S::Kept) -> Option<Proofs> {
         let all: Vec<usize> = (0..self.plan.devices.len()).collect();
+        let mut points: Vec<CurvePoint> = Vec::new();
         for depth_divisor in self.plan.divisors() {
             let name = format!("{} devices, depth / {depth_divisor}", all.len());
             let (step, _) = self.window(&Ask {
@@ -228,29 +230,23 @@ impl<S: Scaled> Bench<'_, S> {
                 ..ask(name, all.clone())
             })?;
             self.result.scale.depths.push(depth(&step));
+            points.push(curve::point(&step));
         }
         self.result.scale.depths.push(depth(top));
+        points.push(curve::point(top));
         let burns = self.burns(top, &all)?;
         let reactors_count = self.plan.reactors_count;
         let (host, host_iops) =
             judge_burns(rate(top).0, &burns, reactors_count, top.depth.asked_count);
         self.result.scale.burns = burns;
-        let depths = &self.result.scale.depths;
-        let points: Vec<CurvePoint> = depths
-            .iter()
-            .map(|point| CurvePoint {
-                depth_count: point.depth_count,
-                rate: point.bytes_per_s,
-            })
-            .collect();
         let drives = &self.result.scale.drives;
         let alone = drives.iter().map(|drive| drive.alone_bytes_per_s).collect();
         Some(Proofs {
             plateau: Some(plateau::judge(&points)),
             host,
             host_iops,
-            members: self.device.controller(kept).map(|controller| Members {
-                controller,
+            members: Some(Members {
+                controller: self.device.controller(kept),
                 alone_bytes_per_s: alone,
                 together_bytes_per_s: rate(top).1,
             }),

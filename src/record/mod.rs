@@ -20,7 +20,8 @@ pub use comparison::{
     IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
 };
 pub use conditions::{
-    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo,
+    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo, WriteCache,
+    WriteCacheState,
 };
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};

@@ -67,6 +67,7 @@ fn header() -> Vec<String> {
             "temperature_after_celsius",
             "used_pct",
             "others_ios_count",
+            "write_cache",
             "verdict",
             "warnings",
         ]
@@ -124,7 +125,7 @@ fn row(step: &Step, name: &str, direction: Option<&Direction>) -> Vec<String> {
 }
 
 /// What the step ran under: the hottest and most worn of its devices.
-pub(super) fn conditions(step: &Step) -> [String; 4] {
+pub(super) fn conditions(step: &Step) -> [String; 5] {
     let summary = Summary::of(step);
     let celsius = |value: Option<f64>| value.map(float).unwrap_or_default();
     [
@@ -132,6 +133,7 @@ pub(super) fn conditions(step: &Step) -> [String; 4] {
         celsius(summary.after_celsius),
         optional(summary.used_pct.map(u64::from)),
         optional(summary.others_ios_count),
+        summary.write_cache.unwrap_or_default(),
     ]
 }
 

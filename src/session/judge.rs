@@ -1,10 +1,11 @@
 //! Adds path, ceilings and verdict to the record of a step.
 
-use super::path::{SeenPath, Workload, ceilings};
+use super::path::{Moved, SeenPath, Workload, ceilings, loads};
+use crate::ceiling::evidence::{Between, Evidence, Members, Peer};
 use crate::ceiling::host::HostEvidence;
 use crate::ceiling::plateau::Plateau;
-use crate::ceiling::share::Measured;
-use crate::ceiling::verdict::{Evidence, Members, Peer, judge};
+use crate::ceiling::share::{LinkLoad, Measured};
+use crate::ceiling::verdict::judge;
 use crate::config::StepPlan;
 use crate::record::{Direction, LinkChange, Step, Unseen};
 use crate::workload::{Arrival, OpMix};
@@ -18,7 +19,7 @@ pub struct Proofs {
     pub host: HostEvidence,
     /// What the reactors can drive, where burning has shown it.
     pub host_iops: Option<f64>,
-    /// Devices behind one controller, alone and together.
+    /// The devices alone and together.
     pub members: Option<Members>,
     /// Unlike devices of one platform, each alone.
     pub peers: Vec<Peer>,
@@ -38,17 +39,23 @@ pub fn add_verdict(step: &mut Step, plan: &StepPlan, paths: &[SeenPath], proofs:
     if let Some(workload) = &workload {
         step.ceilings = ceilings(paths, workload);
     }
-    step.verdict = judge(&evidence_of(step, plan, proofs, &parts(step)));
+    let links = workload.map_or_else(Vec::new, |workload| {
+        loads(paths, &moved(step, plan, &workload), &workload)
+    });
+    let parts = parts(step, paths, links);
+    step.verdict = judge(&evidence_of(step, plan, proofs, &parts));
 }
 
 /// What of the paths speaks against any verdict, over all devices.
 struct Parts {
     device: String,
+    links: Vec<LinkLoad>,
+    between: Vec<Between>,
     unseen: Vec<Unseen>,
     changes: Vec<LinkChange>,
 }
 
-fn parts(step: &Step) -> Parts {
+fn parts(step: &Step, paths: &[SeenPath], links: Vec<LinkLoad>) -> Parts {
     let mut unseen: Vec<Unseen> = Vec::new();
     for part in step.path.iter().flat_map(|path| &path.unseen) {
         if !unseen.contains(part) {
@@ -58,6 +65,8 @@ fn parts(step: &Step) -> Parts {
     let names: Vec<&str> = step.devices.iter().map(|one| one.path.as_str()).collect();
     Parts {
         device: names.join(", "),
+        links,
+        between: between(paths),
         unseen,
         changes: step
             .path
@@ -79,9 +88,12 @@ fn evidence_of<'a>(
     };
     Evidence {
         device: &parts.device,
+        devices_count: step.devices.len(),
         read: step.read.as_ref().map(measured),
         write: step.write.as_ref().map(measured),
         ceilings: Some(&step.ceilings),
+        links: &parts.links,
+        between: &parts.between,
         unseen: &parts.unseen,
         changes: &parts.changes,
         errors: step
@@ -95,6 +107,45 @@ fn evidence_of<'a>(
         peers: &proofs.peers,
         has_rate: plan.streams.iter().any(|s| s.arrival != Arrival::Closed),
     }
+}
+
+/// The controllers that are not the device itself.
+fn between(paths: &[SeenPath]) -> Vec<Between> {
+    let mut found: Vec<Between> = Vec::new();
+    for name in paths.iter().filter_map(SeenPath::hba) {
+        match found.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.devices_count += 1,
+            None => found.push(Between {
+                name: name.to_owned(),
+                devices_count: 1,
+            }),
+        }
+    }
+    found
+}
+
+/// What each device moved in the window, by its streams; a stream that mixes has the step's shares.
+#[allow(clippy::cast_precision_loss)] // Bytes of a step are far below 2^53.
+fn moved(step: &Step, plan: &StepPlan, workload: &Workload) -> Vec<Moved> {
+    let both = || [&step.read, &step.write].into_iter().flatten();
+    let rate: f64 = both().map(|direction| direction.bytes_per_s).sum();
+    let bytes: u64 = both().map(|direction| direction.bytes_count).sum();
+    let per_byte = rate / bytes as f64;
+    let mut moved = vec![Moved::default(); step.devices.len()];
+    for (stream, planned) in step.streams.iter().zip(&plan.streams) {
+        let read_ratio = match planned.ops {
+            OpMix::Read | OpMix::ProbeRead => 1.0,
+            OpMix::Write => 0.0,
+            OpMix::ReadWrite { .. } => workload.read_ratio,
+            OpMix::Trim | OpMix::WriteZeroes | OpMix::Probe => continue,
+        };
+        if let Some(own) = moved.get_mut(stream.device_index as usize) {
+            let rate = stream.bytes_count as f64 * per_byte;
+            own.read_bytes_per_s += rate * read_ratio;
+            own.write_bytes_per_s += rate * (1.0 - read_ratio);
+        }
+    }
+    moved
 }
 
 /// What the step did, as ceilings take it; `None` where it moved nothing.

@@ -155,7 +155,6 @@ impl AtaLink {
     }
 
     /// [`Self::slowed_count`] and [`Self::recent_errors_count`], read again.
-    #[must_use]
     pub fn errors_now(&self) -> (Fact<u64>, Fact<u64>) {
         (slowed(&self.device_dir), recent_errors(&self.device_dir))
     }

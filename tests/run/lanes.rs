@@ -150,3 +150,40 @@ fn failures_win_over_criteria() {
     );
     assert_eq!(ran.code, 1);
 }
+
+/// A sum over two ways hides that one of them is full.
+#[test]
+fn a_full_link_beside_one_that_is_not_is_no_device_bound() {
+    let full = "sim:latency=10us,hop=a:100M";
+    let slow = "sim:latency=10us,cap_bytes_per_s=200M,hop=b:1000M";
+    let (code, report) = lanes(&format!("{full} {slow} --measure --runtime 50ms"));
+    assert_eq!(code, 0);
+    for lane in &report.measurements {
+        let verdict = &lane.step.verdict;
+        assert_eq!(verdict.kind, VerdictKind::LinkLimitedLikely, "{verdict:?}");
+        assert_eq!(verdict.at.as_deref(), Some("a"));
+        assert!(verdict.why.contains("other devices"), "{}", verdict.why);
+    }
+    // Both full: each at a link of its own.
+    let other = "sim:latency=10us,hop=b:300M,seed=2";
+    let (_, report) = lanes(&format!("{full} {other} --measure --runtime 50ms"));
+    let verdict = &report.measurements[0].step.verdict;
+    assert_eq!(verdict.kind, VerdictKind::LinkBound, "{verdict:?}");
+    assert_eq!(verdict.at.as_deref(), Some("a + b"));
+}
+
+/// Virtual disks do not show what they are: the user says it.
+#[test]
+fn unlike_media_at_like_rates_are_capped_by_their_platform() {
+    let two = "sim:latency=10us,cap_bytes_per_s=200M sim:latency=10us,cap_bytes_per_s=205M,seed=2";
+    let kind = |media: &str| {
+        let (_, report) = lanes(&format!("{two} --measure --runtime 50ms{media}"));
+        report.measurements[2].step.verdict.kind
+    };
+    assert_eq!(kind(" --media hdd,ssd"), VerdictKind::PlatformCapped);
+    assert_eq!(kind(" --media ssd,ssd"), VerdictKind::Undecided);
+    assert_eq!(kind(""), VerdictKind::Undecided);
+    let ran = run(&format!("lanes {two} --measure --media hdd"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--media names 1"), "{}", ran.stderr);
+}

@@ -136,3 +136,23 @@ fn what_load_decides_itself_is_refused_in_streams_too() {
         }
     }
 }
+
+/// Only the plan of a window with a rate shows it.
+#[test]
+fn a_mistake_of_a_later_window_is_told_before_the_first_is_measured() {
+    for words in [
+        "load --device sim --rate_process nonsense",
+        "load --device sim --rate_process nonsense --streams 4",
+    ] {
+        let (ran, record) = run_json(&format!("{words} --runtime 100ms"));
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(record.steps.is_empty(), "{words}: something was measured");
+        assert!(
+            ran.stderr.contains("allowed: fixed, poisson"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = run("load --device sim --streams 4 --load 50 --runtime 100ms --progress none");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}

@@ -61,6 +61,20 @@ fn the_peak_of_a_slow_device_is_not_the_hosts() {
 }
 
 #[test]
+fn what_several_devices_share_is_shown_with_its_ceiling() {
+    let ran = run(
+        "peak --device sim:latency=10us,hop=a:100M --device sim:latency=10us,hop=a:100M,seed=2 --runtime 100ms --ramp_time 20ms",
+    );
+    let said = "they share a, which lets 0.105 GB/s through at most: 100 % of it\n";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("verdict: link-bound at a"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn what_peak_sets_itself_is_refused_by_name() {
     for (flags, named) in [
         ("--iodepth 4", "iodepth"),
@@ -75,5 +89,28 @@ fn what_peak_sets_itself_is_refused_by_name() {
         let ran = run(&format!("peak --device sim {flags}"));
         assert_eq!(ran.code, 2, "{flags}: {}", ran.stderr);
         assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
+    }
+}
+
+/// Only the plan of a later probe shows it.
+#[test]
+fn a_setting_that_cannot_be_is_told_before_the_first_probe() {
+    for (words, said) in [
+        (
+            "--rw read --bs 4k --size 4k --most_reactors 8",
+            "8 sequential streams need a region",
+        ),
+        ("--most_reactors 4 --cpus 0", "`cpus` names 1"),
+    ] {
+        let (ran, record) = run_json(&format!(
+            "peak --device sim {words} --most_depth 4 --runtime 50ms"
+        ));
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(record.steps.is_empty(), "{words}: something was measured");
+        assert!(
+            ran.stderr.contains(said) && ran.stderr.contains("--most_reactors"),
+            "{}",
+            ran.stderr
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Error counters of a path, before and after a window: which one grew, and what could not be read again.
 
 use crate::guard_tree::{Tree, fixture};
+use lanemark::ceiling::evidence::Evidence;
 use lanemark::ceiling::share::Measured;
-use lanemark::ceiling::verdict::{Evidence, judge};
+use lanemark::ceiling::verdict::judge;
 use lanemark::cli::lanes::json;
 use lanemark::record::{CounterDelta, DevicePath, VerdictKind};
 use lanemark::report::{Style, render_lanes};

@@ -1,7 +1,8 @@
 //! Ways of which a part shows no link, or one that is none: no verdict may rest on the rest.
 
 use crate::guard_tree::{Tree, fixture};
-use lanemark::ceiling::verdict::{Evidence, judge};
+use lanemark::ceiling::evidence::Evidence;
+use lanemark::ceiling::verdict::judge;
 use lanemark::record::{DevicePath, Unseen, VerdictKind};
 use lanemark::session::path::{Workload, all_devices, ceilings, named_device};
 

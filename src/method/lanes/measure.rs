@@ -1,10 +1,11 @@
 //! Measures a device against its ceilings: a curve over depth, then the best depth again, then time burnt at each I/O,
 //! as deep as gives as much.
 
+use crate::ceiling::evidence::{Members, Peer};
 use crate::ceiling::plateau::{self, CurvePoint};
-use crate::ceiling::verdict::{Members, Peer};
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, step_json};
-use crate::method::burns::{self, BURNS_COUNT, burn_depth, burns, rate, reactors_that_run_at_once};
+use crate::method::burns::{self, BURNS_COUNT, burns, rate, reactors_that_run_at_once};
+use crate::method::curve::{self, burn_place};
 use crate::reactor::StopCause;
 use crate::record::{LaneBurn, LaneMeasurement, LanePoint, Outcome, Step};
 use crate::session::path::SeenPath;
@@ -38,6 +39,8 @@ pub struct Asked {
     pub reactors: Option<String>,
     /// Writes as well.
     pub writes: bool,
+    /// What each device is sold as, where the user says so.
+    pub media: Vec<String>,
 }
 
 /// One workload.
@@ -54,6 +57,7 @@ pub struct Lane {
 #[derive(Debug)]
 pub struct Workloads {
     lanes: Vec<(Lane, Vec<Plan>)>,
+    media: Vec<String>,
 }
 
 impl Workloads {
@@ -77,7 +81,10 @@ impl Workloads {
                 lanes.push((lane, plans));
             }
         }
-        Ok(Self { lanes })
+        Ok(Self {
+            lanes,
+            media: asked.media.clone(),
+        })
     }
 
     /// Every plan, for whoever has to permit it.
@@ -146,6 +153,7 @@ pub fn measure(
     let mut bench = Bench {
         session,
         opened,
+        media: &workloads.media,
         observer,
         done_count: 0,
         all_count: workloads.probes_count(),
@@ -166,6 +174,7 @@ pub fn measure(
 struct Bench<'a> {
     session: &'a Session,
     opened: &'a Opened,
+    media: &'a [String],
     observer: &'a mut dyn Observer,
     done_count: usize,
     all_count: usize,
@@ -174,10 +183,12 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn lane(&mut self, lane: &Lane, plans: &[Plan]) -> Result<LaneMeasurement, LanesError> {
         let mut curve: Vec<LanePoint> = Vec::new();
+        let mut points: Vec<CurvePoint> = Vec::new();
         let mut best = 0;
         for (index, (plan, depth)) in plans.iter().zip(lane.depths).enumerate() {
             let (step, paths) = self.probe(plan, &plan.steps[0], None)?;
             curve.push(point(depth, &step));
+            points.push(curve::point(&step));
             if curve[index].bytes_per_s > curve[best].bytes_per_s {
                 best = index;
             }
@@ -196,10 +207,7 @@ impl Bench<'_> {
         let plan = &plans[best];
         let own = &plan.steps[0];
         let (step, paths) = self.probe(plan, own, None)?;
-        let points = points(&curve);
-        let deepest = burn_depth(&points)
-            .and_then(|depth| at(lane, depth))
-            .unwrap_or(best);
+        let deepest = burn_place(&points).unwrap_or(best);
         let burns = if step.status == Outcome::Finished {
             self.burns(&plans[deepest], &step)?
         } else {
@@ -274,48 +282,31 @@ impl Bench<'_> {
             }
             let bytes_per_s = rate(&step).1;
             alone.push(bytes_per_s);
-            if let Some(is_rotating) = device.rotational {
+            let told = self.media.get(index as usize).cloned();
+            let shown = device.rotational.map(|is_rotating| {
                 let medium = if is_rotating {
                     "rotating"
                 } else {
                     "solid state"
                 };
-                proofs.peers.push(Peer {
-                    name: device.path.clone(),
-                    medium: medium.to_owned(),
-                    bytes_per_s,
-                });
-            }
+                medium.to_owned()
+            });
+            proofs.peers.extend(told.or(shown).map(|medium| Peer {
+                name: device.path.clone(),
+                medium,
+                bytes_per_s,
+            }));
         }
         if proofs.peers.len() < facts.len() {
             proofs.peers.clear();
         }
-        let controllers: Vec<Option<&str>> = paths.iter().map(SeenPath::hba).collect();
-        if let [Some(first), rest @ ..] = controllers.as_slice()
-            && rest.iter().all(|other| *other == Some(*first))
-        {
-            proofs.members = Some(Members {
-                controller: (*first).to_owned(),
-                alone_bytes_per_s: alone,
-                together_bytes_per_s: rate(together).1,
-            });
-        }
+        proofs.members = Some(Members {
+            controller: SeenPath::common_hba(paths).map(str::to_owned),
+            alone_bytes_per_s: alone,
+            together_bytes_per_s: rate(together).1,
+        });
         Ok(())
     }
-}
-
-fn points(curve: &[LanePoint]) -> Vec<CurvePoint> {
-    let points = curve.iter().map(|point| CurvePoint {
-        depth_count: point.depth_count,
-        rate: point.bytes_per_s,
-    });
-    points.collect()
-}
-
-/// The place of a depth among a lane's.
-fn at(lane: &Lane, depth_count: u64) -> Option<usize> {
-    let mut depths = lane.depths.iter();
-    depths.position(|depth| u64::from(*depth) == depth_count)
 }
 
 fn finished(

@@ -93,41 +93,41 @@ fn link(paths: &[SeenPath], workload: &Workload, share: f64) -> Option<Ceiling> 
     })
 }
 
-/// What each link of a path lets through of this workload, reads and writes together.
-fn limits(path: &SeenPath, workload: &Workload, with_commands: bool) -> Vec<Limit> {
-    let is_nvme = path.transport == Some(Transport::Nvme);
-    let limit = |carrier: &Carrier| -> RateBand {
-        if let (Carrier::Pcie(link, sizes), Some(bytes)) = (carrier, workload.block_bytes)
-            && with_commands
-            && is_nvme
-        {
-            let read = nvme::read_cost(link, sizes, bytes, workload.is_polled);
-            let write = nvme::write_cost(link, sizes, bytes, workload.is_polled);
-            let cost = nvme::CostBand {
-                least: read.least.mixed(workload.read_ratio, write.least),
-                most: read.most.mixed(workload.read_ratio, write.most),
-            };
-            let iops = nvme::iops(link, &cost);
-            return RateBand {
-                low_bytes_per_s: iops.low_iops * as_f64(bytes),
-                high_bytes_per_s: iops.high_iops * as_f64(bytes),
-            };
-        }
-        let is_half_duplex = match carrier {
-            Carrier::Pcie(..) => false,
-            Carrier::Sas { is_stp, .. } => *is_stp,
-            Carrier::Sata(_) | Carrier::Simulated(_) => true,
+/// What a link carries of this workload, reads and writes together; with the cost of commands where `is_nvme`.
+pub(super) fn carried(carrier: &Carrier, workload: &Workload, is_nvme: bool) -> RateBand {
+    if let (Carrier::Pcie(link, sizes), Some(bytes)) = (carrier, workload.block_bytes)
+        && is_nvme
+    {
+        let read = nvme::read_cost(link, sizes, bytes, workload.is_polled);
+        let write = nvme::write_cost(link, sizes, bytes, workload.is_polled);
+        let cost = nvme::CostBand {
+            least: read.least.mixed(workload.read_ratio, write.least),
+            most: read.most.mixed(workload.read_ratio, write.most),
         };
-        let (read, write) = (carrier.read_ceiling(), carrier.write_ceiling());
-        mix::total(read, write, workload.read_ratio, is_half_duplex)
+        let iops = nvme::iops(link, &cost);
+        return RateBand {
+            low_bytes_per_s: iops.low_iops * as_f64(bytes),
+            high_bytes_per_s: iops.high_iops * as_f64(bytes),
+        };
+    }
+    let is_half_duplex = match carrier {
+        Carrier::Pcie(..) => false,
+        Carrier::Sas { is_stp, .. } => *is_stp,
+        Carrier::Sata(_) | Carrier::Simulated(_) => true,
     };
-    path.links
-        .iter()
-        .map(|link| Limit {
-            name: link.name.clone(),
-            band: link.carrier.as_ref().map(limit),
-        })
-        .collect()
+    let (read, write) = (carrier.read_ceiling(), carrier.write_ceiling());
+    mix::total(read, write, workload.read_ratio, is_half_duplex)
+}
+
+/// What each link of a path lets through of this workload.
+fn limits(path: &SeenPath, workload: &Workload, with_commands: bool) -> Vec<Limit> {
+    let is_nvme = with_commands && path.transport == Some(Transport::Nvme);
+    let limit = |carrier: &Carrier| carried(carrier, workload, is_nvme);
+    let links = path.links.iter().map(|link| Limit {
+        name: link.name.clone(),
+        band: link.carrier.as_ref().map(limit),
+    });
+    links.collect()
 }
 
 /// The narrowest link that all of these paths go through, and what it lets through of this workload, commands
@@ -156,7 +156,7 @@ pub fn narrowest_shared(paths: &[SeenPath], workload: &Workload) -> Option<(Stri
 }
 
 /// `16 GT/s x4, MPS 256`; `8 GT/s x4, MPS assumed 128 to 512 (not root)`.
-fn source(paths: &[SeenPath], at: &str) -> String {
+pub(super) fn source(paths: &[SeenPath], at: &str) -> String {
     let first = at.split(" + ").next().unwrap_or(at);
     let hop = paths
         .iter()

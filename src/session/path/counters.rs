@@ -6,7 +6,11 @@ use crate::proto::ata::Keeps;
 use crate::record::{CounterDelta, CounterTotal, Unseen};
 use crate::sysfs::Sysfs;
 use crate::sysfs::pci::{Aer, Growth};
-use std::path::Path;
+
+/// What a drive has counted, by name, or why that is not known.
+type Own = Result<Vec<(&'static str, u64)>, String>;
+/// Asks the drive on a link what it has counted; nothing where there is none that counts.
+pub(super) type Ask = fn(&Sysfs, &Look) -> Option<Own>;
 
 /// All counters of a path at one moment, and those that could not be read.
 #[derive(Debug, Default)]
@@ -19,19 +23,11 @@ pub(super) struct Counts {
 
 impl Counts {
     /// What the kernel has counted, and what the drives say when they are asked.
-    pub(super) fn all(sysfs: &Sysfs, path: &SeenPath) -> Self {
+    pub(super) fn all(ask: Ask, sysfs: &Sysfs, path: &SeenPath) -> Self {
         let mut all = Self::kernels(path);
         for link in &path.links {
-            match &link.look {
-                Look::Ata(ata) => match ata.identify_words() {
-                    Ok(words) => {
-                        let keeps = Some(Keeps::of(&words));
-                        all.add_drives_own(sysfs, &link.name, &ata.scsi_dir, keeps);
-                    }
-                    Err(why) => all.hide_drives_own(&link.name, why.to_string()),
-                },
-                Look::Sas(_, Some(drive)) => all.add_drives_own(sysfs, &link.name, drive, None),
-                Look::Sas(_, None) | Look::AtaShared(_) | Look::Pcie { .. } | Look::Fixed => {}
+            if let Some(told) = ask(sysfs, &link.look) {
+                all.add_drives_own(&link.name, told);
             }
         }
         all
@@ -75,23 +71,19 @@ impl Counts {
         }
     }
 
-    /// What the SATA drive itself has counted.
-    fn add_drives_own(&mut self, sysfs: &Sysfs, at: &str, scsi_dir: &Path, keeps: Option<Keeps>) {
-        match ata_link_errors(sysfs, scsi_dir, keeps) {
+    /// What the drive itself has counted.
+    fn add_drives_own(&mut self, at: &str, told: Own) {
+        match told {
             Ok(found) => {
                 for (name, count) in found {
                     self.add(at, name, Some(count));
                 }
             }
-            Err(why) => self.hide_drives_own(at, why.to_string()),
+            Err(why) => self.unseen.push(Unseen {
+                name: format!("the drive's link error counters at {at}"),
+                why,
+            }),
         }
-    }
-
-    fn hide_drives_own(&mut self, at: &str, why: String) {
-        self.unseen.push(Unseen {
-            name: format!("the drive's link error counters at {at}"),
-            why,
-        });
     }
 
     /// What each stands at.
@@ -129,6 +121,19 @@ impl Counts {
         }
         grown
     }
+}
+
+/// Asks a SATA drive. What it keeps the kernel shows for those on ATA ports; others say it themselves.
+pub(super) fn drives_own(sysfs: &Sysfs, look: &Look) -> Option<Own> {
+    let (drive, keeps) = match look {
+        Look::Ata(link) => match link.identify_words() {
+            Ok(words) => (&link.scsi_dir, Some(Keeps::of(&words))),
+            Err(why) => return Some(Err(why.to_string())),
+        },
+        Look::Sas(_, Some(drive)) => (drive, None),
+        Look::Sas(_, None) | Look::AtaShared(_) | Look::Pcie { .. } | Look::Fixed => return None,
+    };
+    Some(ata_link_errors(sysfs, drive, keeps).map_err(|error| error.to_string()))
 }
 
 fn total(at: &str, counter: &str, total_count: u64) -> CounterTotal {

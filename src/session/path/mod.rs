@@ -5,6 +5,7 @@ mod counters;
 mod disk;
 mod hidden;
 mod list;
+mod loads;
 mod pcie;
 mod promise;
 mod sata;
@@ -13,6 +14,7 @@ mod watch;
 
 pub use ceilings::{Workload, ceilings, narrowest_shared};
 pub use list::{LookedAt, all as all_devices, named as named_device};
+pub use loads::{Moved, loads};
 pub use watch::PathWatch;
 
 use crate::backend::{DeviceFacts, DeviceKind};
@@ -209,6 +211,14 @@ impl SeenPath {
         let is_device = is_own_controller(self.transport);
         let last = self.functions.last().filter(|_| !is_device);
         last.map(|(name, _)| name.as_str())
+    }
+
+    /// The one controller that all of these hang on.
+    #[must_use]
+    pub fn common_hba(paths: &[Self]) -> Option<&str> {
+        let mut hbas = paths.iter().map(Self::hba);
+        let first = hbas.next()??;
+        hbas.all(|other| other == Some(first)).then_some(first)
     }
 
     pub(super) const fn empty() -> Self {

@@ -1,6 +1,6 @@
 //! Looks at links and error counters before, during and after a window, on the collector's thread.
 
-use super::counters::Counts;
+use super::counters::{Ask, Counts, drives_own};
 use super::{Look, SeenPath, disk, pcie};
 use crate::record::LinkChange;
 use crate::sysfs::Sysfs;
@@ -14,6 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The looks at the paths of one step.
 #[derive(Debug)]
 pub struct PathWatch {
+    ask: Ask,
     paths: Vec<SeenPath>,
     /// The state of each link of each path at the start.
     before: Vec<Vec<String>>,
@@ -27,10 +28,18 @@ impl PathWatch {
     /// Takes the first look.
     #[must_use]
     pub fn new(sysfs: &Sysfs, paths: Vec<SeenPath>) -> Self {
+        Self::asking(drives_own, sysfs, paths)
+    }
+
+    fn asking(ask: Ask, sysfs: &Sysfs, paths: Vec<SeenPath>) -> Self {
         let before = paths.iter().map(states).collect();
-        let counts = paths.iter().map(|path| Counts::all(sysfs, path)).collect();
+        let counts = paths
+            .iter()
+            .map(|path| Counts::all(ask, sysfs, path))
+            .collect();
         let now = Instant::now();
         let mut watch = Self {
+            ask,
             paths,
             before,
             counts,
@@ -60,7 +69,7 @@ impl PathWatch {
         self.compare();
         for (path, before) in self.paths.iter_mut().zip(self.counts) {
             let now = if answers {
-                Counts::all(&self.sysfs, path)
+                Counts::all(self.ask, &self.sysfs, path)
             } else {
                 Counts::kernels(path)
             };
@@ -114,4 +123,59 @@ fn states(path: &SeenPath) -> Vec<String> {
 fn rate_text(rate: &Fact<SasRate>) -> String {
     rate.as_ref()
         .map_or_else(ToString::to_string, ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::SeenLink;
+    use super::*;
+    use crate::sysfs::ata::AtaLink;
+    use std::cell::Cell;
+    use std::path::Path;
+
+    thread_local! {
+        static ASKED_COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A drive that counts how often it is asked.
+    fn counted(_: &Sysfs, _: &Look) -> Option<Result<Vec<(&'static str, u64)>, String>> {
+        ASKED_COUNT.set(ASKED_COUNT.get() + 1);
+        Some(Ok(vec![("R_ERR", ASKED_COUNT.get())]))
+    }
+
+    fn on_sata() -> (tempfile::TempDir, PathWatch) {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let drive = Path::new("/ata1/host0/target0:0:0/0:0:0:0");
+        let mut path = SeenPath::unseen("D", "made by hand");
+        path.links = vec![SeenLink {
+            name: "ata1".to_owned(),
+            carrier: None,
+            look: Look::Ata(Box::new(AtaLink::of(&sysfs, drive).unwrap())),
+        }];
+        let watch = PathWatch::asking(counted, &sysfs, vec![path]);
+        (root, watch)
+    }
+
+    #[test]
+    fn a_drive_is_asked_for_its_link_errors_before_and_after() {
+        let (_root, watch) = on_sata();
+        let paths = watch.finish(true);
+        assert_eq!(ASKED_COUNT.get(), 2);
+        let counters = &paths[0].record.counters;
+        assert_eq!(counters.len(), 1);
+        assert_eq!(counters[0].grown_count, Some(1));
+    }
+
+    #[test]
+    fn a_drive_that_is_gone_is_not_asked_for_its_link_errors() {
+        let (_root, watch) = on_sata();
+        let paths = watch.finish(false);
+        assert_eq!(ASKED_COUNT.get(), 1, "before the step only");
+        let counters = &paths[0].record.counters;
+        // Unknown, and not 0.
+        assert_eq!(counters.len(), 1);
+        assert_eq!(counters[0].grown_count, None);
+    }
 }
