@@ -78,7 +78,7 @@ fn handed_over(
     output: Output,
 ) -> Exit {
     let exit = hand_over(output, args.flags.result.format, record, || {
-        text(plan, record, result)
+        text(plan, record)
     });
     if plan.p99_at_most_ns.is_some() && result.highest_iops.is_none() {
         exit.and(Exit::Criterion)
@@ -235,7 +235,8 @@ fn loaded(
     }
     let job = json!({ "plan": plan_json(&ready.plan), "load": load_json(load, &result) });
     let steps = result.steps.clone();
-    let record = ready.record(result.status(), result.error.as_ref(), job, steps);
+    let mut record = ready.record(result.status(), result.error.as_ref(), job, steps);
+    record.answer = answer(load, &record, &result);
     Ok((record, result))
 }
 
@@ -255,7 +256,7 @@ fn load_json(plan: &LoadPlan, result: &LoadResult) -> serde_json::Value {
 }
 
 /// The table: service and scheduled latency of every rate, side by side.
-fn text(plan: &LoadPlan, record: &Record, result: &LoadResult) -> String {
+fn text(plan: &LoadPlan, record: &Record) -> String {
     let mut rows = super::listing::table(&[
         "STEP",
         "ASKED",
@@ -280,17 +281,27 @@ fn text(plan: &LoadPlan, record: &Record, result: &LoadResult) -> String {
         }
     }
     let mut text = super::listing::text_of(&rows);
+    if !record.answer.is_empty() {
+        text += "\n";
+    }
+    text + &super::listing::lines(&record.answer)
+}
+
+/// The highest rate where one was searched, and the peak of the closed loop.
+fn answer(plan: &LoadPlan, record: &Record, result: &LoadResult) -> Vec<String> {
+    let mut lines = Vec::new();
     if let (Some(step), true) = (record.steps.first(), result.peak_iops > 0.0) {
-        text += &format!(
-            "\npeak of the closed loop: {} IOPS; {}\n",
+        lines.push(format!(
+            "peak of the closed loop: {} IOPS; {}",
             figures::iops(result.peak_iops),
             step.summary
-        );
+        ));
     }
     if let Some(limit_ns) = plan.p99_at_most_ns {
-        text += &kept_text(limit_ns, record.status, result);
+        // What was asked for comes first.
+        lines.insert(0, kept_text(limit_ns, record.status, result));
     }
-    text
+    lines
 }
 
 /// The highest rate that keeps the percentile; after an early end, as much of it as is known.
@@ -307,9 +318,9 @@ fn kept_text(limit_ns: u64, status: Outcome, result: &LoadResult) -> String {
     if status == Outcome::Finished {
         return match result.highest_iops {
             Some(rate_iops) => {
-                format!("highest rate with {limit}: {}\n", rate_text(rate_iops))
+                format!("highest rate with {limit}: {}", rate_text(rate_iops))
             }
-            None => format!("no rate that was tried keeps {limit}\n"),
+            None => format!("no rate that was tried keeps {limit}"),
         };
     }
     let whole = |step: &&Step| step.status == Outcome::Finished;
@@ -321,13 +332,13 @@ fn kept_text(limit_ns: u64, status: Outcome, result: &LoadResult) -> String {
         .map(|((_, rate_iops), _)| *rate_iops);
     match result.highest_iops.or(known_iops) {
         Some(rate_iops) => format!(
-            "cut short: {} keeps {limit}; whether a higher rate does is not known\n",
+            "cut short: {} keeps {limit}; whether a higher rate does is not known",
             rate_text(rate_iops)
         ),
         None => match result.steps.iter().skip(1).filter(whole).count() {
-            0 => format!("cut short before any rate was measured: none is known to keep {limit}\n"),
+            0 => format!("cut short before any rate was measured: none is known to keep {limit}"),
             count => format!(
-                "cut short: none of the {count} rates that were measured keeps {limit}; whether another does is not known\n"
+                "cut short: none of the {count} rates that were measured keeps {limit}; whether another does is not known"
             ),
         },
     }

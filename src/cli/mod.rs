@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod check;
 pub mod claim;
 mod claimed;
+mod clash;
 pub mod compare;
 mod compare_sides;
 pub mod completions;

@@ -1,6 +1,7 @@
 //! What the verbs share that make their own steps out of a job of one: reading it, opening its devices, asking
 //! for consent.
 
+use super::clash::{self, Clash};
 use super::exit::Exit;
 use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
@@ -10,7 +11,7 @@ use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams,
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
 use crate::report::{Format, render_verb};
-use crate::session::guard::{UnknownSignature, in_use};
+use crate::session::guard::UnknownSignature;
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -37,6 +38,9 @@ pub enum OneStepError {
     /// Signals.
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
+    /// Where the result would go.
+    #[error(transparent)]
+    Clash(#[from] Clash),
     /// A flag, or what this verb cannot do with a job.
     #[error("{0}")]
     Usage(String),
@@ -153,6 +157,7 @@ impl Ready {
             derived: Vec::new(),
             steady: None,
             scale: None,
+            answer: Vec::new(),
             steps,
             warnings: [self.plan.notes.clone(), self.notes.clone()].concat(),
         }
@@ -258,7 +263,8 @@ impl Asked<'_> {
             )));
         }
         self.judge_whole(&job)?;
-        self.judge_output(&names, output, sysfs)?;
+        let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
+        clash::judge(output, measured.chain(clash::files_of(&job)), sysfs)?;
         Ok(job)
     }
 
@@ -289,32 +295,6 @@ impl Asked<'_> {
                 self.verb
             ))),
         }
-    }
-
-    fn judge_output(
-        &self,
-        names: &[&str],
-        output: &Output,
-        sysfs: &Sysfs,
-    ) -> Result<(), OneStepError> {
-        let refuse = |path: &str, why: &str| {
-            Err(OneStepError::Usage(format!(
-                "the result cannot go into {path}: {why}; name another file with -o"
-            )))
-        };
-        if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
-            return refuse(name, "it is what is measured");
-        }
-        if let Some(path) = &self.flags.result.output {
-            let shown = path.display().to_string();
-            if self.flags.job.as_ref().is_some_and(|job| output.is(job)) {
-                return refuse(&shown, "it is the job file");
-            }
-            if let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file()) {
-                return refuse(&shown, used);
-            }
-        }
-        Ok(())
     }
 
     /// Opens the devices and asks the guard. Before that, and before anything is filled, `judge` has its say on the

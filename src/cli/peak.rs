@@ -10,7 +10,7 @@ use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
 use crate::record::{Outcome, RateBand, Record, Step};
-use crate::report::{figures, printable, step_title};
+use crate::report::{figures, step_title};
 use crate::session::path::narrowest_shared;
 use crate::session::{
     Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, workload_of,
@@ -316,8 +316,10 @@ fn measured(
     let job = json!({ "plan": plan_json(plan), "peak": result_json(&result) });
     let steps = result.steps.clone();
     let shared = devices.shared.take();
-    let record = ready.record(result.status(), result.error.as_ref(), job, steps);
-    Ok((record, Found { result, shared }))
+    let mut record = ready.record(result.status(), result.error.as_ref(), job, steps);
+    let found = Found { result, shared };
+    record.answer = answer(&record, &found);
+    Ok((record, found))
 }
 
 /// What the search found, and what the devices share.
@@ -359,7 +361,7 @@ fn text(record: &Record, found: &Found) -> String {
     for step in &record.steps {
         rows.add_row(row(step, found.result.peak_iops));
     }
-    super::listing::text_of(&rows) + &summary(record, found)
+    super::listing::text_of(&rows) + "\n" + &super::listing::lines(&record.answer)
 }
 
 fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
@@ -389,72 +391,70 @@ fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
     ]
 }
 
-fn summary(record: &Record, found: &Found) -> String {
+/// The peak, the setting, the knee, each device's part, the burns, the verdict.
+fn answer(record: &Record, found: &Found) -> Vec<String> {
     let result = &found.result;
     let (Some(peak), Some(best), Some(last)) = (result.peak_iops, result.best, record.steps.last())
     else {
-        return "\nno peak: the search ended before a round was complete\n".to_owned();
+        return vec!["no peak: the search ended before a round was complete".to_owned()];
     };
     let half = result.half_width_iops.map_or_else(String::new, |half| {
         format!(" +- {}", figures::share(half / peak))
     });
-    let mut text = format!(
-        "\npeak: {} IOPS{half} (95 %, mean of {} fresh rounds, ended by {})\n",
-        figures::iops(peak),
-        result.rounds.len(),
-        result.ended_by
-    );
-    text += &format!(
-        "at depth {} on {} reactors, complete_min {}\n",
-        best.depth_count, best.reactors_count, best.complete_min_count
-    );
-    text += &match result.knee_depth_count {
-        Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it\n"),
-        Some(depth) => format!(
-            "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried\n"
-        ),
-        None => "knee: no depth that was tried gives 97 % of it\n".to_owned(),
+    let reactors = match best.reactors_count {
+        1 => "1 reactor".to_owned(),
+        count => format!("{count} reactors"),
     };
+    let mut lines = vec![
+        format!(
+            "peak: {} IOPS{half} (95 %, mean of {} fresh rounds, ended by {})",
+            figures::iops(peak),
+            result.rounds.len(),
+            result.ended_by
+        ),
+        format!(
+            "at depth {} on {reactors}, complete_min {}",
+            best.depth_count, best.complete_min_count
+        ),
+        match result.knee_depth_count {
+            Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it"),
+            Some(depth) => format!(
+                "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried"
+            ),
+            None => "knee: no depth that was tried gives 97 % of it".to_owned(),
+        },
+    ];
     for (index, device) in (0..).zip(&last.devices) {
         let own = last.streams.iter().filter(|s| s.device_index == index);
         let iops: f64 = own.map(|stream| stream.iops).sum();
         if last.devices.len() > 1 {
-            text += &format!(
-                "{}: {} IOPS\n",
-                printable(&device.path),
-                figures::iops(iops)
-            );
+            lines.push(format!("{}: {} IOPS", device.path, figures::iops(iops)));
         }
     }
-    text += &shared_text(last, found.shared.as_ref());
-    for burn in &result.burns {
-        text += &format!("burnt {}\n", figures::burnt(burn));
-    }
+    lines.extend(shared_text(last, found.shared.as_ref()));
+    let burns = result.burns.iter();
+    lines.extend(burns.map(|burn| format!("burnt {}", figures::burnt(burn))));
     let verdict = &last.verdict;
     let at = verdict
         .at
         .as_deref()
         .map_or_else(String::new, |at| format!(" at {at}"));
-    text += &printable(&format!(
+    lines.push(format!(
         "verdict: {}{at}: {}",
         verdict.kind.words(),
         verdict.why
     ));
-    text.push('\n');
-    text
+    lines
 }
 
 /// What several devices share lets through, and how much of that they took.
-fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> String {
-    let (true, Some((at, band))) = (step.devices.len() > 1, shared) else {
-        return String::new();
-    };
+fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> Option<String> {
+    let (at, band) = shared.filter(|_| step.devices.len() > 1)?;
     let sum: f64 = step.on_media().map(|one| one.bytes_per_s).sum();
     let most = band.high_bytes_per_s;
-    let text = format!(
+    Some(format!(
         "they share {at}, which lets {} GB/s through at most: {} of it",
         figures::rate(most, figures::GB_BYTES),
         figures::share(sum / most)
-    );
-    printable(&text) + "\n"
+    ))
 }

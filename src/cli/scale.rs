@@ -317,6 +317,7 @@ fn measured(
         result.steps.clone(),
     );
     record.scale = Some(result.scale);
+    record.answer = scale_text::answer(&record);
     Ok(record)
 }
 

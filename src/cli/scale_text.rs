@@ -1,6 +1,6 @@
 //! What `lanemark scale` found, as tables.
 
-use super::listing::{table, text_of};
+use super::listing::{lines, table, text_of};
 use crate::record::{Outcome, Record, Scale, ScaleRow, Step};
 use crate::report::{figures, printable, step_title};
 
@@ -42,7 +42,7 @@ pub(super) fn text(record: &Record) -> String {
             drive.kept_ratio.map_or_else(not_available, figures::share),
         ]);
     }
-    let parts = [text_of(&rows), text_of(&drives), words(scale, record)];
+    let parts = [text_of(&rows), text_of(&drives), lines(&record.answer)];
     parts.join("\n")
 }
 
@@ -80,7 +80,11 @@ fn fields(name: &str, row: &ScaleRow) -> Vec<String> {
     ]
 }
 
-fn words(scale: &Scale, record: &Record) -> String {
+/// What is shared, where it is full, what far reactors lose, what binds; nothing of a record without a scale.
+pub(super) fn answer(record: &Record) -> Vec<String> {
+    let Some(scale) = &record.scale else {
+        return Vec::new();
+    };
     let mut lines = vec![shared_line(scale), saturation_line(scale)];
     let nodes = &scale.nodes;
     lines.push(
@@ -107,7 +111,7 @@ fn words(scale: &Scale, record: &Record) -> String {
     let cut = record.steps.iter();
     let cut = cut.filter(|step| step.status != Outcome::Finished);
     lines.extend(cut.map(|step| format!("cut off: {}, which is in no row", step_title(step))));
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    lines
 }
 
 fn shared_line(scale: &Scale) -> String {

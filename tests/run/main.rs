@@ -11,6 +11,7 @@ mod invariants;
 mod lanes;
 mod load;
 mod outcomes;
+mod outputs;
 mod peak;
 mod probe;
 mod quick;

@@ -4,7 +4,7 @@ use crate::guard_tree::{Tree, fixture};
 use lanemark::ceiling::evidence::Evidence;
 use lanemark::ceiling::verdict::judge;
 use lanemark::record::{DevicePath, Unseen, VerdictKind};
-use lanemark::session::path::{Workload, all_devices, ceilings, named_device};
+use lanemark::session::path::{Moved, Workload, all_devices, ceilings, loads, named_device};
 
 fn one(tree: &Tree, name: &str) -> DevicePath {
     named_device(&tree.sysfs(), name).path.record
@@ -281,9 +281,16 @@ fn links_of_a_virtual_machine_are_not_the_hosts() {
             bytes_per_s,
             iops: bytes_per_s / 1_048_576.0,
         };
+        let moved = Moved {
+            read_bytes_per_s: bytes_per_s,
+            write_bytes_per_s: 0.0,
+        };
+        let links = loads(std::slice::from_ref(&seen), &[moved], &workload);
         judge(&Evidence {
+            devices_count: 1,
             read: Some(read),
             ceilings: Some(&ceilings),
+            links: &links,
             unseen,
             plateau: Some(lanemark::ceiling::plateau::Plateau::Flat),
             host: lanemark::ceiling::host::HostEvidence::Excluded,
