@@ -49,6 +49,16 @@ impl Keeps {
     }
 }
 
+/// The words of IDENTIFY DEVICE: the lower byte first (ACS-4, 3.4.8). Not every drive has its checksum (word 255).
+///
+/// # Errors
+/// [`BadPage::Short`].
+pub fn identify_words(page: &[u8]) -> Result<Vec<u16>, BadPage> {
+    let page = page.get(..PAGE_BYTES).ok_or(BadPage::Short(page.len()))?;
+    let words = page.as_chunks().0.iter();
+    Ok(words.map(|bytes| u16::from_le_bytes(*bytes)).collect())
+}
+
 /// Why an answer is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPage {

@@ -27,8 +27,8 @@ pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
 pub use lanes::{LaneBurn, LaneDevice, LaneMeasurement, LanePoint, LanesReport, SharedLink};
 pub use path::{
-    CounterDelta, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding, PathFindingKind,
-    Unseen,
+    CounterDelta, CounterTotal, DevicePath, Hop, LinkChange, LinkKind, LinkState, PathFinding,
+    PathFindingKind, Unseen,
 };
 pub use scale::{DEVICES_KEY, Scale, ScaleDepth, ScaleDrive, ScaleNodes, ScaleRow, SharedHop};
 pub use schema::{comparison_schema, lanes_schema, schema, schema_of};

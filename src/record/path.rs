@@ -20,6 +20,10 @@ pub struct DevicePath {
     /// Links that were not at the end, or in between, what they were at the start of the window.
     /// Not empty: the verdict is void.
     pub changes: Vec<LinkChange>,
+    /// Error counters as they stood before the window, or when the path was looked at without one: since the machine,
+    /// the card or the drive came up. Of PCI functions each class, or what of it is not zero.
+    #[serde(default)]
+    pub counters_before: Vec<CounterTotal>,
     /// Error counters that could be read: their growth over the window, zero included.
     pub counters: Vec<CounterDelta>,
     /// Error counters that could not be read over the window, each with the reason: what they would tell is not known.
@@ -137,6 +141,17 @@ pub struct LinkChange {
     pub after: String,
     /// When that was seen, seconds into the step, ramp included.
     pub at_s: f64,
+}
+
+/// An error counter at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CounterTotal {
+    /// Whose: a PCI address, a phy, a disk.
+    pub at: String,
+    /// Which: `aer correctable BadTLP`, `invalid dwords`, `udma crc errors`.
+    pub counter: String,
+    /// What it stood at.
+    pub total_count: u64,
 }
 
 /// Growth of an error counter over the window.

@@ -1,6 +1,6 @@
 //! Figures with their units, as people read them. A figure that does not exist is `n/a`, never 0.
 
-use crate::record::{CounterDelta, LaneBurn};
+use crate::record::{CounterDelta, CounterTotal, LaneBurn};
 use crate::units::Bytes;
 
 /// Stands where there is no sample.
@@ -46,6 +46,12 @@ pub fn significant(value: f64, digits: usize) -> String {
 #[must_use]
 pub fn count(value: u64) -> String {
     separated(&value.to_string())
+}
+
+/// What an error counter stood at: `0000:02:00.0: aer correctable BadTLP 17 so far`.
+pub fn stood_at(counter: &CounterTotal) -> String {
+    let total = count(counter.total_count);
+    format!("{}: {} {total} so far", counter.at, counter.counter)
 }
 
 /// What became of an error counter: `grew by 1,200`, `went backwards`.

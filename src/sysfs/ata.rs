@@ -5,6 +5,26 @@ use super::sas::{SasRate, rate};
 use super::{Sysfs, SysfsError, read_text, read_u64};
 use std::path::{Path, PathBuf};
 
+/// The link between a port and the multiplier on it, which all drives behind that share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedLink {
+    /// Speed now.
+    pub rate: Fact<SasRate>,
+    /// Highest speed of the port. What the multiplier could do is not shown.
+    pub port_max: Fact<SasRate>,
+    dir: PathBuf,
+}
+
+impl SharedLink {
+    /// Speed now, read again.
+    ///
+    /// # Errors
+    /// [`Absent`].
+    pub fn rate_now(&self) -> Fact<SasRate> {
+        rate(&self.dir.join("sata_spd"))
+    }
+}
+
 /// The link of one SATA drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtaLink {
@@ -12,6 +32,10 @@ pub struct AtaLink {
     pub port: String,
     /// Kernel name of the link: `link1`, behind a port multiplier `link1.2`.
     pub link: String,
+    /// What the kernel's log calls it: `ata1`, behind a port multiplier `ata1.02`.
+    pub name: String,
+    /// The link above it, where it is behind a port multiplier.
+    pub shared: Option<SharedLink>,
     /// Speed now.
     pub rate: Fact<SasRate>,
     /// Highest speed the kernel lets it have; unknown where nothing limits it. It lowers this after errors.
@@ -57,19 +81,36 @@ impl AtaLink {
         let address = name_of(device_dir)?;
         let mut fields = address.split(':').skip(1);
         let (channel, target) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-        let multiplied = format!("link{number}.{channel}");
+        let (own, multiplied) = (format!("link{number}"), format!("link{number}.{channel}"));
         let links = sysfs.sys("class/ata_link");
-        let (link, device) = if links.join(&multiplied).exists() {
-            (multiplied, format!("dev{number}.{channel}.0"))
+        let host_dir = sysfs.sys("class/scsi_host").join(host);
+        let is_multiplied = links.join(&multiplied).exists();
+        let (link, device, name) = if is_multiplied {
+            let name = format!("{port}.{channel:0>2}");
+            (multiplied, format!("dev{number}.{channel}.0"), name)
         } else {
-            (format!("link{number}"), format!("dev{number}.{target}"))
+            let device = format!("dev{number}.{target}");
+            (own.clone(), device, port.clone())
         };
         let dir = links.join(&link);
+        let shared = is_multiplied.then(|| {
+            let dir = links.join(&own);
+            SharedLink {
+                rate: rate(&dir.join("sata_spd")),
+                port_max: port_max(&dir, &host_dir),
+                dir,
+            }
+        });
         let device = sysfs.sys("class/ata_device").join(device);
         Some(Self {
             rate: rate(&dir.join("sata_spd")),
             limit: rate(&dir.join("sata_spd_limit")),
-            port_max: port_max(&dir, &sysfs.sys("class/scsi_host").join(host)),
+            // A multiplier's ports are not the controller's.
+            port_max: if is_multiplied {
+                rate(&dir.join("hw_sata_spd_limit"))
+            } else {
+                port_max(&dir, &host_dir)
+            },
             drive_max: drive_max(&device.join("id")),
             slowed_count: slowed(&device),
             recent_errors_count: recent_errors(&device),
@@ -77,6 +118,8 @@ impl AtaLink {
             scsi_dir: device_dir.to_owned(),
             port,
             link,
+            name,
+            shared,
             dir,
         })
     }

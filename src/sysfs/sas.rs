@@ -242,6 +242,8 @@ pub struct SasWay {
     pub expanders: Vec<Expander>,
     /// The drive.
     pub end: EndDevice,
+    /// Folder of the drive as a SCSI device.
+    pub scsi_dir: PathBuf,
 }
 
 impl SasWay {
@@ -269,6 +271,7 @@ impl SasWay {
             ports,
             expanders,
             end: end?,
+            scsi_dir: device_dir.to_owned(),
         })
     }
 }

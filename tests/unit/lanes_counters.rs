@@ -4,8 +4,14 @@ use crate::guard_tree::{Tree, fixture};
 use lanemark::ceiling::evidence::Evidence;
 use lanemark::ceiling::share::Measured;
 use lanemark::ceiling::verdict::judge;
+use lanemark::cli::lanes::json;
 use lanemark::record::{CounterDelta, DevicePath, VerdictKind};
-use lanemark::session::path::{PathWatch, named_device};
+use lanemark::report::{Style, render_lanes};
+use lanemark::session::path::{PathWatch, all_devices, named_device};
+
+fn one_path(tree: &Tree, name: &str) -> DevicePath {
+    named_device(&tree.sysfs(), name).path.record
+}
 
 /// What a window sees during which `happens`.
 fn window(tree: &Tree, name: &str, happens: impl FnOnce()) -> DevicePath {
@@ -70,6 +76,51 @@ fn the_aer_counter_that_grew_is_named() {
     );
 }
 
+/// Without a window: what was counted so far, in text where it is not zero, in JSON always.
+#[test]
+fn a_path_shows_what_was_counted_so_far() {
+    let tree = fixture("nvme-downgraded-hop.tree");
+    let found = lanemark::method::lanes::report(&all_devices(&tree.sysfs()).unwrap());
+    let style = Style {
+        color: false,
+        width: 200,
+    };
+    let text = render_lanes(&found, &style);
+    for wanted in [
+        "0000:02:00.0: aer correctable RxErr 17 so far",
+        "0000:02:00.0: aer correctable BadTLP 5 so far",
+    ] {
+        // Below the one drive that this port leads to.
+        assert_eq!(text.matches(wanted).count(), 1, "{text}");
+    }
+    assert_eq!(text.matches("so far").count(), 2, "{text}");
+    let json: serde_json::Value = serde_json::from_str(&json(&found)).unwrap();
+    let counted = json["devices"][0]["path"]["counters_before"]
+        .as_array()
+        .unwrap();
+    // Four functions, of three classes each; one of them by its two names.
+    assert_eq!(counted.len(), 4 * 3 + 1, "{counted:?}");
+    let tree = fixture("sas-expander.tree");
+    let path = one_path(&tree, "/dev/sda");
+    let wide: Vec<u64> = (path.counters_before.iter())
+        .filter(|counter| counter.at == "phy-0:2")
+        .map(|counter| counter.total_count)
+        .collect();
+    assert_eq!((wide.len(), wide.iter().sum()), (4, 9_u64));
+    // A window says what stood before it.
+    let path = window(&tree, "/dev/sda", || {
+        tree.file("sys/class/sas_phy/phy-0:1/invalid_dword_count", "2\n");
+    });
+    let before = path.counters_before.iter();
+    let same: Vec<u64> = before
+        .filter(|counter| {
+            (counter.at.as_str(), counter.counter.as_str()) == ("phy-0:1", "invalid dwords")
+        })
+        .map(|counter| counter.total_count)
+        .collect();
+    assert_eq!(same, [0]);
+}
+
 #[test]
 fn what_cannot_be_read_again_did_not_go_backwards() {
     let tree = fixture("nvme-downgraded-hop.tree");
@@ -112,6 +163,20 @@ fn what_cannot_be_read_again_did_not_go_backwards() {
             "phy-0:0:0 invalid dwords could not be read again"
         ]
     );
+}
+
+/// A SATA drive behind a SAS HBA counts as well; what cannot be asked is said to be unseen, and of nothing else.
+#[test]
+fn a_sata_drive_behind_sas_is_asked_for_its_own() {
+    let tree = fixture("sas-expander.tree");
+    let path = window(&tree, "/dev/sdh", || {});
+    let unseen: Vec<&str> = (path.counters_unseen.iter())
+        .map(|one| one.name.as_str())
+        .collect();
+    // The sg node of the made machine is no device.
+    assert_eq!(unseen, ["the drive's link error counters at port-0:0:7"]);
+    let sas = window(&tree, "/dev/sda", || {});
+    assert_eq!(sas.counters_unseen, []);
 }
 
 /// The kernel's own counters of a SATA drive are read anew, not remembered.

@@ -50,6 +50,7 @@ fn every_machine_is_shown_as_it_is() {
         "nvme-downgraded-hop",
         "sas2-in-pcie1-x4",
         "sata3-on-sata2",
+        "sata-multiplier",
         "sas-expander",
         "dcp1000",
         "vmd",
@@ -257,6 +258,29 @@ fn a_fast_disk_on_a_slow_port_is_half_as_fast() {
     let slowed = one(&fixture("sata3-on-sata2.tree"), "/dev/sdb");
     assert_eq!(kinds(&slowed), [PathFindingKind::SpeedDegraded]);
     assert!(slowed.findings[0].text.contains("lowered it 2 times"));
+}
+
+/// Two drives of 6 Gbit/s on a multiplier that hangs on a port of 3: they share that.
+#[test]
+fn drives_behind_a_port_multiplier_share_its_link() {
+    let tree = fixture("sata-multiplier.tree");
+    let found = lanes(&tree);
+    let path = &found.devices[1].path;
+    let hops: Vec<(&str, &str)> = (path.hops.iter())
+        .map(|hop| (hop.name.as_str(), hop.now.as_ref().unwrap().text.as_str()))
+        .collect();
+    assert_eq!(hops, [("ata1", "3 Gbit/s"), ("ata1.01", "6 Gbit/s")]);
+    assert_eq!((narrowest(path), kinds(path)), ("ata1", Vec::new()));
+    let shared = &found.shared[0];
+    assert_eq!((shared.at.as_str(), shared.devices_count), ("ata1", 2));
+    assert_eq!(shared.full_with_count, Some(1));
+    // The multiplier's own port, which tells nothing, is not the controller's.
+    let most = path.hops[1].most.as_ref().unwrap();
+    assert_eq!(most.text, "6 Gbit/s");
+    tree.file("sys/class/ata_link/link1/sata_spd", "<unknown>\n");
+    let path = one(&tree, "/dev/sdb");
+    assert_eq!(kinds(&path), [PathFindingKind::UnknownLink]);
+    assert!(path.unseen.iter().any(|unseen| unseen.name == "ata1"));
 }
 
 /// A port whose speed nobody tells: whether the drive could go faster on it is not known, and is not said.

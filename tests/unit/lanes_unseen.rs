@@ -4,7 +4,7 @@ use crate::guard_tree::{Tree, fixture};
 use lanemark::ceiling::evidence::Evidence;
 use lanemark::ceiling::verdict::judge;
 use lanemark::record::{DevicePath, Unseen, VerdictKind};
-use lanemark::session::path::{Workload, all_devices, ceilings, named_device};
+use lanemark::session::path::{Moved, Workload, all_devices, ceilings, loads, named_device};
 
 fn one(tree: &Tree, name: &str) -> DevicePath {
     named_device(&tree.sysfs(), name).path.record
@@ -103,6 +103,56 @@ fn ports_of_intels_chipsets_are_known_wherever_they_are() {
     ] {
         assert_eq!(drive(base, port, id, below), Vec::<String>::new(), "{port}");
     }
+}
+
+/// What is inside AMD's chips shows a link that is none; ports of other makers' chipsets hide the one above them.
+#[test]
+fn internal_bridges_and_other_chipsets_are_known() {
+    const INTERNAL: &str = "a bridge inside a chip: the link that it shows is none";
+    const CHIPSET: &str = "a port of the chipset, whose own link to the processor shows no speed";
+    const AHCI: u32 = 0x01_0601;
+    let below = |vendor, port, (device_vendor, device, class)| {
+        let functions = [
+            ("0000:00:08.2", vendor, port, BRIDGE, ROOT_PORT),
+            ("0000:05:00.0", device_vendor, device, class, ENDPOINT),
+        ];
+        hidden("pci0000:00", &functions)
+    };
+    let fch = (0x1022, 0x7901, AHCI);
+    let drive = (0x144d, 0xa80a, NVME);
+    for (vendor, port, device, why) in [
+        (0x1022, 0x1484, fch, INTERNAL),
+        (0x1022, 0x14dd, drive, INTERNAL),
+        (0x1d94, 0x1454, (0x1d94, 0x7901, AHCI), INTERNAL),
+        // A bridge that no list has: FCH SATA is never in a slot.
+        (0x1022, 0x1fff, fch, INTERNAL),
+        (0x1022, 0x43a1, drive, CHIPSET),
+        (0x1002, 0x43a0, drive, CHIPSET),
+        (0x1106, 0xa410, drive, CHIPSET),
+    ] {
+        let found = below(vendor, port, device);
+        assert_eq!(found, [format!("0000:00:08.2: {why}")], "{port:04x}");
+    }
+    // Slots of the processor, and the chipset's SATA whose link to the processor is shown.
+    for (port, device) in [
+        (0x1483, drive),
+        (0x1453, drive),
+        (0x1483, (0x1022, 0x43eb, AHCI)),
+    ] {
+        let found = below(0x1022, port, device);
+        assert_eq!(found, Vec::<String>::new(), "{port:04x}");
+    }
+    // The X570's own SATA is below a port of its switch.
+    let functions = [
+        ("0000:00:01.2", 0x1022, 0x1483, BRIDGE, ROOT_PORT),
+        ("0000:01:00.0", 0x1022, 0x57ad, BRIDGE, Some(5)),
+        ("0000:02:0a.0", 0x1022, 0x57a4, BRIDGE, Some(6)),
+        ("0000:03:00.0", 0x1022, 0x7901, AHCI, ENDPOINT),
+    ];
+    assert_eq!(
+        hidden("pci0000:00", &functions),
+        [format!("0000:02:0a.0: {INTERNAL}")]
+    );
 }
 
 /// A SATA card of conventional PCI behind an ASM1083: its bus carries 133 MB/s, and nothing says so.
@@ -231,9 +281,16 @@ fn links_of_a_virtual_machine_are_not_the_hosts() {
             bytes_per_s,
             iops: bytes_per_s / 1_048_576.0,
         };
+        let moved = Moved {
+            read_bytes_per_s: bytes_per_s,
+            write_bytes_per_s: 0.0,
+        };
+        let links = loads(std::slice::from_ref(&seen), &[moved], &workload);
         judge(&Evidence {
+            devices_count: 1,
             read: Some(read),
             ceilings: Some(&ceilings),
+            links: &links,
             unseen,
             plateau: Some(lanemark::ceiling::plateau::Plateau::Flat),
             host: lanemark::ceiling::host::HostEvidence::Excluded,

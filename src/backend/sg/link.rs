@@ -36,16 +36,17 @@ impl From<BadPage> for NoCounters {
     }
 }
 
-/// The error counters of the link of a SATA drive, with their names, by the folder of its SCSI device.
+/// The error counters of the link of a SATA drive, with their names, by the folder of its SCSI device. Which it keeps
+/// the drive itself is asked where that is not known: behind a SAS HBA the kernel does not show it.
 ///
 /// # Errors
 /// [`NoCounters`] with the reason.
 pub fn ata_link_errors(
     sysfs: &Sysfs,
     device_dir: &Path,
-    keeps: Keeps,
+    keeps: Option<Keeps>,
 ) -> Result<Vec<(&'static str, u64)>, NoCounters> {
-    if !keeps.events && !keeps.smart {
+    if keeps.is_some_and(|keeps| !keeps.events && !keeps.smart) {
         return Err(NoCounters::NotKept);
     }
     let node = scsi::generic_node(device_dir)
@@ -67,12 +68,16 @@ pub fn ata_link_errors(
 fn asked<F: CommandFile>(
     sysfs: &Sysfs,
     file: F,
-    keeps: Keeps,
+    keeps: Option<Keeps>,
 ) -> Result<Vec<(&'static str, u64)>, NoCounters> {
     let mut asker =
         Asker::new(sysfs, file).map_err(|errno| NoCounters::NoNode(errno.to_string()))?;
     let mut sector =
         |cdb: Cdb| -> Result<Vec<u8>, NoCounters> { Ok(asker.ask(cdb, ata::PAGE_BYTES as u32)?) };
+    let keeps = match keeps {
+        Some(keeps) => keeps,
+        None => Keeps::of(&ata::identify_words(&sector(Cdb::ata_identify())?)?),
+    };
     let mut found = Vec::new();
     let mut failed = None;
     if keeps.events {
@@ -130,7 +135,7 @@ mod tests {
         asked(
             &Sysfs::host(),
             node.open(0).unwrap(),
-            Keeps { events, smart },
+            Some(Keeps { events, smart }),
         )
     }
 
@@ -159,6 +164,28 @@ mod tests {
         assert_eq!(node.disk().sent.len(), 1);
     }
 
+    /// Behind a SAS HBA: the drive says what it keeps, and nothing else is asked for.
+    #[test]
+    fn a_drive_that_is_not_known_is_asked_what_it_keeps() {
+        const IDENTIFY: u8 = 0xec;
+        let node = FakeNode::new(512, 8);
+        let ask = || asked(&Sysfs::host(), node.open(0).unwrap(), None);
+        let mut words = vec![0_u16; 256];
+        words[76] = 1 << 10;
+        let page = |words: &[u16]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        node.disk().ata = [(LOG, events(9)), (IDENTIFY, page(&words))].into();
+        let wanted = [("commands failed by interface CRC", 9)];
+        assert_eq!(ask().unwrap(), wanted);
+        let codes: Vec<u8> = node.disk().sent.iter().map(|cdb| cdb[14]).collect();
+        assert_eq!(codes, [IDENTIFY, LOG]);
+        words[76] = 0;
+        node.disk().ata.insert(IDENTIFY, page(&words));
+        assert_eq!(ask(), Err(NoCounters::NotKept));
+        // An HBA that does not pass ATA commands on.
+        node.disk().ata.clear();
+        assert!(matches!(ask(), Err(NoCounters::NoAnswer(_))));
+    }
+
     #[test]
     fn one_that_fails_hides_nothing_and_none_has_a_reason() {
         let node = FakeNode::new(512, 8);
@@ -181,14 +208,14 @@ mod tests {
         };
         let host = Sysfs::host();
         assert_eq!(
-            ata_link_errors(&host, nowhere, none),
+            ata_link_errors(&host, nowhere, Some(none)),
             Err(NoCounters::NotKept)
         );
         let smart = Keeps {
             smart: true,
             ..none
         };
-        let asked = ata_link_errors(&host, nowhere, smart);
+        let asked = ata_link_errors(&host, nowhere, Some(smart));
         assert!(matches!(asked, Err(NoCounters::NoNode(_))), "{asked:?}");
     }
 }

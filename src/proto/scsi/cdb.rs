@@ -189,6 +189,14 @@ impl Cdb {
         cdb
     }
 
+    /// IDENTIFY DEVICE of a SATA drive (ACS-4, 7.13).
+    #[must_use]
+    pub const fn ata_identify() -> Self {
+        let mut cdb = Self::ata_sector_in(false);
+        cdb.bytes[14] = 0xec;
+        cdb
+    }
+
     /// ATA PASS-THROUGH (16) of a command that hands over one sector (SAT-4, 12.2.2.3): protocol PIO data-in in
     /// byte 1, bits 4:1; T_DIR from the device, BYT_BLOK blocks, T_LENGTH in the count field.
     const fn ata_sector_in(is_48_bit: bool) -> Self {
@@ -359,6 +367,10 @@ mod tests {
             [
                 0x85, 0x09, 0x0e, 0, 0, 0, 1, 0, 0x11, 0, 0, 0, 0, 0, 0x2f, 0
             ]
+        );
+        assert_eq!(
+            Cdb::ata_identify().as_bytes(),
+            [0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xec, 0]
         );
     }
 

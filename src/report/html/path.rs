@@ -82,6 +82,9 @@ fn drawing(path: &DevicePath, device: &str) -> String {
             show::seconds(change.at_s)
         )
     });
+    let stood = (path.counters_before.iter())
+        .filter(|counter| counter.total_count > 0)
+        .map(show::stood_at);
     let counters = path
         .counters
         .iter()
@@ -98,6 +101,7 @@ fn drawing(path: &DevicePath, device: &str) -> String {
         .map(|unseen| format!("{}: unseen: {}", unseen.name, unseen.why));
     let said: String = findings
         .chain(changes)
+        .chain(stood)
         .chain(counters)
         .chain(unseen)
         .map(|text| format!("<li class=\"care\">{}</li>", html_escaped(&text)))

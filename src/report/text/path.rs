@@ -58,6 +58,13 @@ pub fn path_rows(path: &DevicePath) -> Vec<Row> {
         );
         rows.push(Row::toned("", printable(&text), Tone::Caution));
     }
+    for counter in path
+        .counters_before
+        .iter()
+        .filter(|counter| counter.total_count > 0)
+    {
+        rows.push(Row::new("", printable(&show::stood_at(counter))));
+    }
     for counter in &path.counters {
         if counter.grown_count == Some(0) {
             continue;

@@ -3,26 +3,19 @@
 use super::{Look, SeenPath};
 use crate::backend::sg::ata_link_errors;
 use crate::proto::ata::Keeps;
-use crate::record::{CounterDelta, Unseen};
+use crate::record::{CounterDelta, CounterTotal, Unseen};
 use crate::sysfs::Sysfs;
-use crate::sysfs::ata::AtaLink;
 use crate::sysfs::pci::{Aer, Growth};
 
-/// Asks the drive on a link what it has counted: names and counts, or why not.
-pub(super) type Ask = fn(&Sysfs, &AtaLink) -> Result<Vec<(&'static str, u64)>, String>;
-
-/// A counter at one moment.
-#[derive(Debug)]
-struct Count {
-    at: String,
-    counter: String,
-    count: u64,
-}
+/// What a drive has counted, by name, or why that is not known.
+type Own = Result<Vec<(&'static str, u64)>, String>;
+/// Asks the drive on a link what it has counted; nothing where there is none that counts.
+pub(super) type Ask = fn(&Sysfs, &Look) -> Option<Own>;
 
 /// All counters of a path at one moment, and those that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    read: Vec<Count>,
+    read: Vec<CounterTotal>,
     /// Of the PCI functions, by address.
     aer: Vec<(String, Aer)>,
     pub(super) unseen: Vec<Unseen>,
@@ -33,8 +26,8 @@ impl Counts {
     pub(super) fn all(ask: Ask, sysfs: &Sysfs, path: &SeenPath) -> Self {
         let mut all = Self::kernels(path);
         for link in &path.links {
-            if let Look::Ata(link) = &link.look {
-                all.add_drives_own(link, ask(sysfs, link));
+            if let Some(told) = ask(sysfs, &link.look) {
+                all.add_drives_own(&link.name, told);
             }
         }
         all
@@ -48,8 +41,8 @@ impl Counts {
         }
         for link in &path.links {
             match &link.look {
-                Look::Pcie { .. } | Look::Fixed => {}
-                Look::Sas(phys) => {
+                Look::Pcie { .. } | Look::AtaShared(_) | Look::Fixed => {}
+                Look::Sas(phys, _) => {
                     for phy in phys {
                         let errors = phy.errors();
                         for (name, count) in [
@@ -64,8 +57,8 @@ impl Counts {
                 }
                 Look::Ata(link) => {
                     let (slowed, errors) = link.errors_now();
-                    all.add(&link.port, "times slowed after errors", slowed.ok());
-                    all.add(&link.port, "recent errors", errors.ok());
+                    all.add(&link.name, "times slowed after errors", slowed.ok());
+                    all.add(&link.name, "recent errors", errors.ok());
                 }
             }
         }
@@ -73,28 +66,37 @@ impl Counts {
     }
 
     fn add(&mut self, at: &str, counter: &str, count: Option<u64>) {
-        if let Some(count) = count {
-            self.read.push(Count {
-                at: at.to_owned(),
-                counter: counter.to_owned(),
-                count,
-            });
+        if let Some(total_count) = count {
+            self.read.push(total(at, counter, total_count));
         }
     }
 
     /// What the drive itself has counted.
-    fn add_drives_own(&mut self, link: &AtaLink, told: Result<Vec<(&'static str, u64)>, String>) {
+    fn add_drives_own(&mut self, at: &str, told: Own) {
         match told {
             Ok(found) => {
                 for (name, count) in found {
-                    self.add(&link.port, name, Some(count));
+                    self.add(at, name, Some(count));
                 }
             }
             Err(why) => self.unseen.push(Unseen {
-                name: format!("the drive's link error counters at {}", link.port),
+                name: format!("the drive's link error counters at {at}"),
                 why,
             }),
         }
+    }
+
+    /// What each stands at.
+    pub(super) fn totals(&self) -> Vec<CounterTotal> {
+        let of_function = |(at, aer): &(String, Aer)| -> Vec<CounterTotal> {
+            let totals = aer.totals().into_iter();
+            totals
+                .map(|(name, count)| total(at, &format!("aer {name}"), count))
+                .collect()
+        };
+        let mut all: Vec<CounterTotal> = self.aer.iter().flat_map(of_function).collect();
+        all.extend(self.read.iter().cloned());
+        all
     }
 
     /// What became of each since then.
@@ -112,7 +114,7 @@ impl Counts {
             let mut same = (self.read.iter())
                 .filter(|now| (&now.at, &now.counter) == (&then.at, &then.counter));
             let growth = same.next().map_or(Growth::Unread, |now| {
-                let added = now.count.checked_sub(then.count);
+                let added = now.total_count.checked_sub(then.total_count);
                 added.map_or(Growth::Backwards, Growth::By)
             });
             grown.push(delta(&then.at, &then.counter, growth));
@@ -121,13 +123,25 @@ impl Counts {
     }
 }
 
-/// Asks the drive itself.
-pub(super) fn drives_own(
-    sysfs: &Sysfs,
-    link: &AtaLink,
-) -> Result<Vec<(&'static str, u64)>, String> {
-    let words = link.identify_words().map_err(|error| error.to_string())?;
-    ata_link_errors(sysfs, &link.scsi_dir, Keeps::of(&words)).map_err(|error| error.to_string())
+/// Asks a SATA drive. What it keeps the kernel shows for those on ATA ports; others say it themselves.
+pub(super) fn drives_own(sysfs: &Sysfs, look: &Look) -> Option<Own> {
+    let (drive, keeps) = match look {
+        Look::Ata(link) => match link.identify_words() {
+            Ok(words) => (&link.scsi_dir, Some(Keeps::of(&words))),
+            Err(why) => return Some(Err(why.to_string())),
+        },
+        Look::Sas(_, Some(drive)) => (drive, None),
+        Look::Sas(_, None) | Look::AtaShared(_) | Look::Pcie { .. } | Look::Fixed => return None,
+    };
+    Some(ata_link_errors(sysfs, drive, keeps).map_err(|error| error.to_string()))
+}
+
+fn total(at: &str, counter: &str, total_count: u64) -> CounterTotal {
+    CounterTotal {
+        at: at.to_owned(),
+        counter: counter.to_owned(),
+        total_count,
+    }
 }
 
 fn delta(at: &str, counter: &str, growth: Growth) -> CounterDelta {

@@ -1,11 +1,9 @@
-//! Hops of SAS and SATA.
+//! Hops of SAS.
 
 use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
 use crate::ceiling::sas as ceiling;
-use crate::ceiling::sata::SataLink;
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
 use crate::sysfs::absent::fault;
-use crate::sysfs::ata::AtaLink;
 use crate::sysfs::attach::Attachment;
 use crate::sysfs::read_text;
 use crate::sysfs::sas::{Expander, Phy, SasPort, SasRate, SasWay};
@@ -47,6 +45,8 @@ impl SeenPath {
                 self.find_unknown_phys(port);
             }
             self.find_slow_phys(port, &rates, expander);
+            let is_drives = expander.is_none() && is_stp;
+            let sata = is_drives.then(|| way.scsi_dir.clone());
             let hop = Hop {
                 name: port.name.clone(),
                 to,
@@ -65,7 +65,7 @@ impl SeenPath {
                 SeenLink {
                     name: port.name.clone(),
                     carrier,
-                    look: Look::Sas(port.phys.clone()),
+                    look: Look::Sas(port.phys.clone(), sata),
                 },
             );
         }
@@ -120,76 +120,6 @@ impl SeenPath {
             self.find(PathFindingKind::SpeedDegraded, &port.name, text, next_step);
         }
     }
-
-    fn add_ata(&mut self, name: &str, link: &AtaLink) {
-        let rate = link.rate.as_ref().ok().copied();
-        let (port, drive) = (link.port_max.as_ref().ok(), link.drive_max.as_ref().ok());
-        let both = link.most_of_both();
-        let most = match (both, link.most_of_either()) {
-            (Some(both), _) => Some(sata_state(both)),
-            (None, one) => one.map(|one| by_one_end(sata_state(one))),
-        };
-        match (rate, both) {
-            (None, _) => {
-                let why = link.rate.as_ref().err().map(ToString::to_string);
-                let text = format!("its speed is not known: {}", why.unwrap_or_default());
-                let kind = if fault(&link.rate).is_some() {
-                    PathFindingKind::Garbled
-                } else {
-                    PathFindingKind::UnknownLink
-                };
-                self.find(kind, &link.port, text, "without it there is no ceiling");
-                self.hide(&link.port, "its speed is not known");
-            }
-            (Some(now), Some(most)) if now < most => {
-                let slowed = link.slowed_count.as_ref().ok().filter(|count| **count > 0);
-                let slowed = slowed.map_or(String::new(), |count| {
-                    format!("; the kernel lowered it {count} times after errors")
-                });
-                let text = format!("runs at {now}, both ends can do {most}{slowed}");
-                let next_step = "change the cable, look for errors in the kernel's log, and for a limit in firmware setup";
-                self.find(PathFindingKind::SpeedDegraded, &link.port, text, next_step);
-            }
-            _ => {}
-        }
-        if let (Some(port), Some(drive)) = (port, drive)
-            && port < drive
-        {
-            let text = format!("the port can do {port}, the drive {drive}");
-            self.find(
-                PathFindingKind::SlowerPort,
-                &link.port,
-                text,
-                "move it to a faster port",
-            );
-        }
-        let hop = Hop {
-            name: link.port.clone(),
-            to: name.to_owned(),
-            kind: LinkKind::Sata,
-            what: "SATA port to drive".to_owned(),
-            driver: None,
-            now: rate.map(sata_state),
-            most,
-            mps_bytes: None,
-            mrrs_bytes: None,
-            read_ceiling: None,
-            write_ceiling: None,
-        };
-        let carrier = rate.map(|rate| {
-            Carrier::Sata(SataLink {
-                gbit_per_s: gbit_per_s(rate),
-            })
-        });
-        self.push(
-            hop,
-            SeenLink {
-                name: link.port.clone(),
-                carrier,
-                look: Look::Ata(Box::new(link.clone())),
-            },
-        );
-    }
 }
 
 fn known_rates<'a>(phys: &'a [Phy], rate: impl Fn(&'a Phy) -> Option<&'a SasRate>) -> Vec<SasRate> {
@@ -216,7 +146,7 @@ fn carrier(rates: &[SasRate], slowest: Option<SasRate>, is_stp: bool) -> Option<
     })
 }
 
-fn gbit_per_s(rate: SasRate) -> f64 {
+pub(super) fn gbit_per_s(rate: SasRate) -> f64 {
     f64::from(rate.megabits_per_s()) / 1e3
 }
 
@@ -241,10 +171,6 @@ fn sas_most(port: &SasPort, rates: &[SasRate], below: Option<&Expander>) -> Opti
     let most = sas_state(&own)?;
     let runs_at_it = rates.iter().min() >= own.iter().min();
     Some(if runs_at_it { most } else { by_one_end(most) })
-}
-
-fn sata_state(rate: SasRate) -> LinkState {
-    state(rate.to_string(), Some(gbit_per_s(rate)), Some(1))
 }
 
 /// Rates of a port's phys now, as [`sas_state`] writes them.

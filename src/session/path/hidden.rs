@@ -4,6 +4,21 @@ use super::SeenPath;
 use crate::sysfs::pci::{Function, PciPath, PortKind};
 
 const INTEL: u16 = 0x8086;
+const AMD: u16 = 0x1022;
+/// Makes AMD's designs of family 17h under its own vendor ID.
+const HYGON: u16 = 0x1d94;
+/// Makers of chipsets whose root ports are all in chipsets: ATI (and AMD after it), SiS, VIA, ServerWorks.
+const CHIPSET_MAKERS: [u16; 4] = [0x1002, 0x1039, 0x1106, 0x1166];
+/// "Hudson PCI to PCI bridge (PCIE port 0)" and the next three in pci.ids (2026-08).
+const AMD_CHIPSET_PORTS: std::ops::RangeInclusive<u16> = 0x43a0..=0x43a3;
+/// "Internal PCIe GPP Bridge", "Internal GPP Bridge to Bus" in pci.ids (2026-08), of AMD and of Hygon: what is below
+/// them is in the processor, and they show a link of 16 lanes that is none.
+const AMD_INTERNAL_BRIDGES: [u16; 20] = [
+    0x1110, 0x1111, 0x1112, 0x13e5, 0x13e6, 0x1454, 0x1484, 0x14a7, 0x14b9, 0x14dd, 0x14eb, 0x150c,
+    0x1555, 0x15db, 0x15dc, 0x15fd, 0x15fe, 0x162a, 0x1635, 0x1648,
+];
+/// "FCH SATA Controller" in pci.ids (2026-08): in the processor or in the X570's switch, never in a slot.
+const FCH_SATA: std::ops::RangeInclusive<u16> = 0x7900..=0x7904;
 /// Root ports of Intel's chipsets (ICH6 to the 800 series) are functions of these devices; the processor's own are
 /// elsewhere (datasheets of the chipsets, "PCI devices and functions").
 const INTEL_CHIPSET_DEVICES: std::ops::RangeInclusive<u8> = 0x1a..=0x1d;
@@ -39,6 +54,19 @@ impl SeenPath {
             ),
         }
         self.hide_buses(pci);
+        self.hide_internal(pci);
+    }
+
+    /// Bridges inside a chip whose link is none, whatever speed it shows.
+    fn hide_internal(&mut self, pci: &PciPath) {
+        for pair in pci.functions.windows(2) {
+            let [bridge, below] = pair else { continue };
+            let is_internal = has_id(bridge, |id| AMD_INTERNAL_BRIDGES.contains(&id));
+            if is_internal || has_id(below, |id| FCH_SATA.contains(&id)) {
+                let why = "a bridge inside a chip: the link that it shows is none";
+                self.hide(&bridge.bdf.to_string(), why);
+            }
+        }
     }
 
     /// Buses that are no link: all but those below a port that faces down, and the one inside a switch. To users
@@ -58,10 +86,23 @@ impl SeenPath {
     }
 }
 
+/// Whether a function is AMD's or Hygon's, with such a device ID.
+fn has_id(function: &Function, is_it: impl Fn(u16) -> bool) -> bool {
+    let is_theirs = matches!(function.vendor, Ok(AMD | HYGON));
+    is_theirs && function.device.as_ref().is_ok_and(|id| is_it(*id))
+}
+
+/// Not told apart: ports of NVIDIA's chipsets, and of Intel's northbridges before the processors had ports.
 fn is_of_a_chipset(pci: &PciPath, port: &Function) -> bool {
-    if port.vendor != Ok(INTEL) {
-        return false;
+    match port.vendor {
+        Ok(INTEL) => is_of_intels_chipset(pci, port),
+        Ok(AMD | HYGON) => has_id(port, |id| AMD_CHIPSET_PORTS.contains(&id)),
+        Ok(vendor) => CHIPSET_MAKERS.contains(&vendor),
+        Err(_) => false,
     }
+}
+
+fn is_of_intels_chipset(pci: &PciPath, port: &Function) -> bool {
     let is_800_series = (port.device.as_ref()).is_ok_and(|id| INTEL_800_SERIES.contains(id));
     // VMD takes ports of the processor or of the chipset into a domain of its own, where they keep their devices.
     let is_where_they_are = pci.behind.is_some() || (port.bdf.domain, port.bdf.bus) == (0, 0);

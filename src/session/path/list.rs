@@ -81,6 +81,7 @@ fn of_disk(sysfs: &Sysfs, name: &str, disk: Option<&BlockDev>) -> LookedAt {
         .unwrap_or_default();
     let capacity_bytes = disk.and_then(|disk| disk.size().ok()).map(|size| size.0);
     let mut path = SeenPath::of_name(sysfs, name);
+    path.count();
     path.promise(identity.model.as_deref(), capacity_bytes.unwrap_or(0));
     LookedAt {
         name: name.to_owned(),

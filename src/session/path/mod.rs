@@ -8,6 +8,7 @@ mod list;
 mod loads;
 mod pcie;
 mod promise;
+mod sata;
 mod simulated;
 mod watch;
 
@@ -25,7 +26,7 @@ use crate::ceiling::sata::SataLink;
 use crate::record::{DevicePath, Hop, LinkState, PathFinding, PathFindingKind, RateBand, Unseen};
 use crate::spdk::{Transport as SpdkTransport, TransportId};
 use crate::sysfs::Sysfs;
-use crate::sysfs::ata::AtaLink;
+use crate::sysfs::ata::{AtaLink, SharedLink};
 use crate::sysfs::attach::{Attachment, Ground, Transport};
 use crate::sysfs::host::cpu_flags;
 use crate::sysfs::pci::{Bdf, PciPath};
@@ -92,10 +93,12 @@ pub(super) enum Look {
         upper: Option<PathBuf>,
         lower: PathBuf,
     },
-    /// Phys.
-    Sas(Vec<Phy>),
+    /// Phys; of the port of a SATA drive also the drive's folder as a SCSI device.
+    Sas(Vec<Phy>, Option<PathBuf>),
     /// An ATA link.
     Ata(Box<AtaLink>),
+    /// The one above a port multiplier.
+    AtaShared(SharedLink),
     /// Nowhere: it never changes.
     Fixed,
 }
@@ -227,6 +230,7 @@ impl SeenPath {
                 unseen: Vec::new(),
                 findings: Vec::new(),
                 changes: Vec::new(),
+                counters_before: Vec::new(),
                 counters: Vec::new(),
                 counters_unseen: Vec::new(),
                 samples_count: 0,
@@ -278,6 +282,11 @@ impl SeenPath {
         let known = known.filter_map(|(index, hop)| Some((index, most(hop)?)));
         let least = known.min_by(|one, other| one.1.total_cmp(&other.1));
         self.record.narrowest_index = least.map(|(index, _)| index);
+    }
+
+    /// Reads what the kernel has counted of errors on the way; no device is asked.
+    pub fn count(&mut self) {
+        self.record.counters_before = counters::Counts::kernels(self).totals();
     }
 
     /// Looks up what the maker promises, and whether the way allows it.

@@ -4,6 +4,8 @@ use super::counters::{Ask, Counts, drives_own};
 use super::{Look, SeenPath, disk, pcie};
 use crate::record::LinkChange;
 use crate::sysfs::Sysfs;
+use crate::sysfs::absent::Fact;
+use crate::sysfs::sas::SasRate;
 use std::time::{Duration, Instant};
 
 /// Speed and width are looked at this often.
@@ -71,6 +73,7 @@ impl PathWatch {
             } else {
                 Counts::kernels(path)
             };
+            path.record.counters_before = before.totals();
             path.record.counters = now.since(&before);
             path.record.counters_unseen = before.unseen;
             for late in now.unseen {
@@ -109,13 +112,17 @@ impl PathWatch {
 fn states(path: &SeenPath) -> Vec<String> {
     let state = |look: &Look| match look {
         Look::Pcie { upper, lower } => pcie::text_now(upper.as_deref(), lower),
-        Look::Sas(phys) => disk::phys_now(phys),
-        Look::Ata(link) => link
-            .rate_now()
-            .map_or_else(|error| error.to_string(), |rate| rate.to_string()),
+        Look::Sas(phys, _) => disk::phys_now(phys),
+        Look::Ata(link) => rate_text(&link.rate_now()),
+        Look::AtaShared(link) => rate_text(&link.rate_now()),
         Look::Fixed => String::new(),
     };
     path.links.iter().map(|link| state(&link.look)).collect()
+}
+
+fn rate_text(rate: &Fact<SasRate>) -> String {
+    rate.as_ref()
+        .map_or_else(ToString::to_string, ToString::to_string)
 }
 
 #[cfg(test)]
@@ -132,9 +139,9 @@ mod tests {
     }
 
     /// A drive that counts how often it is asked.
-    fn counted(_: &Sysfs, _: &AtaLink) -> Result<Vec<(&'static str, u64)>, String> {
+    fn counted(_: &Sysfs, _: &Look) -> Option<Result<Vec<(&'static str, u64)>, String>> {
         ASKED_COUNT.set(ASKED_COUNT.get() + 1);
-        Ok(vec![("R_ERR", ASKED_COUNT.get())])
+        Some(Ok(vec![("R_ERR", ASKED_COUNT.get())]))
     }
 
     fn on_sata() -> (tempfile::TempDir, PathWatch) {

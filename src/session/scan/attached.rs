@@ -206,7 +206,7 @@ pub(super) fn links(
         }
         links.push(LinkEntry {
             kind: "sata",
-            at: ata.port.clone(),
+            at: ata.name.clone(),
             speed: shown(&ata.rate),
             width_count: Some(1),
             max_speed: ata.most_of_either().as_ref().map(ToString::to_string),
@@ -216,6 +216,17 @@ pub(super) fn links(
                 .map(|(rate, most)| rate < most),
             unknown: reason(&ata.rate),
         });
+        links.extend(ata.shared.as_ref().map(|link| LinkEntry {
+            kind: "sata",
+            at: ata.port.clone(),
+            speed: shown(&link.rate),
+            width_count: Some(1),
+            max_speed: shown(&link.port_max),
+            max_width_count: Some(1),
+            // What the multiplier could do is not shown.
+            degraded: None,
+            unknown: reason(&link.rate),
+        }));
     }
     for bdf in &attachment.functions {
         let hops = paths.of(*bdf).map(PciPath::hops).unwrap_or_default();

@@ -61,6 +61,16 @@ impl Aer {
         grown
     }
 
+    /// Each class that can be read: those of its counters that are not zero, by class and name, or the class itself.
+    #[must_use]
+    pub fn totals(&self) -> Vec<(String, u64)> {
+        let known = self.classes().into_iter();
+        let known = known.filter_map(|(class, fact)| Some((class, fact.as_ref().ok()?)));
+        known
+            .flat_map(|(class, counted)| counted.totals(class))
+            .collect()
+    }
+
     fn classes(&self) -> [(&'static str, &Fact<AerClass>); 3] {
         [
             ("correctable", &self.correctable),
@@ -82,6 +92,17 @@ pub enum Growth {
 }
 
 impl AerClass {
+    fn totals(&self, class: &str) -> Vec<(String, u64)> {
+        let some = self.counters.iter().filter(|(_, count)| *count > 0);
+        let named: Vec<(String, u64)> = some
+            .map(|(name, count)| (format!("{class} {name}"), *count))
+            .collect();
+        if named.is_empty() {
+            return vec![(class.to_owned(), self.total_count)];
+        }
+        named
+    }
+
     fn since(&self, class: &str, before: &Self) -> Vec<(String, Growth)> {
         let then = |name: &str| {
             let known = before.counters.iter().find(|(other, _)| other == name);
@@ -190,6 +211,14 @@ mod tests {
         // One that was reset while another grew, so that their sum did not shrink.
         let mixed = read("Receiver Error 9\nBad TLP 0\nTOTAL_ERR_COR 9\n");
         assert_eq!(mixed.since(&old)[0], word("correctable", Growth::Backwards));
+        assert_eq!(
+            old.totals(),
+            [
+                ("correctable Receiver Error".to_owned(), 2),
+                ("correctable Bad TLP".to_owned(), 1),
+                ("fatal".to_owned(), 0)
+            ]
+        );
         let gone = Aer::read(Path::new("nowhere"));
         assert_eq!(
             gone.since(&old),
