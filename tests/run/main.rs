@@ -9,6 +9,7 @@ mod compare_suites;
 mod invariants;
 mod lanes;
 mod load;
+mod numbers;
 mod outcomes;
 mod peak;
 mod probe;
