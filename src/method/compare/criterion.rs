@@ -12,6 +12,8 @@ pub struct Criterion {
     /// More than the limit fails; otherwise less.
     is_above: bool,
     limit_pct: f64,
+    /// A latency of which it is not said from when it counts: from the scheduled arrival where there is a rate.
+    is_unsaid: bool,
 }
 
 /// Why a text is no criterion.
@@ -37,7 +39,7 @@ impl std::str::FromStr for Criterion {
         let at = text
             .find(['>', '<'])
             .ok_or_else(|| fail("there is neither > nor <".to_owned()))?;
-        let (direction, metric) = named(text[..at].trim()).map_err(fail)?;
+        let (direction, metric, is_service) = named(text[..at].trim()).map_err(fail)?;
         let limit = text[at + 1..].trim();
         let number = limit
             .strip_suffix('%')
@@ -60,11 +62,18 @@ impl std::str::FromStr for Criterion {
             is_above: text.as_bytes()[at] == b'>',
             limit_pct,
         })
+            is_unsaid: !is_service && scheduled(metric).is_some(),
     }
 }
 
-/// `p99`, `read.p99`, `p99.9`, `write.p99_9`.
-fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
+/// The same latency from the scheduled arrival on; `None` of other figures.
+fn scheduled(metric: &str) -> Option<&'static str> {
+    let is_it = |name: &&&str| name.strip_prefix("scheduled_") == Some(metric);
+    names().iter().find(is_it).copied()
+}
+
+/// `p99`, `read.p99`, `p99.9`, `write.service_p99_9`: direction, metric, and whether it counts from the submission.
+fn named(words: &str) -> Result<(Option<&'static str>, &'static str, bool), String> {
     let normal = words.replace("p99.9", "p99_9");
     let (direction, name) = match normal.split_once('.') {
         Some((direction, name)) => (Some(direction), name),
@@ -73,14 +82,18 @@ fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
     let known = names().iter().find(|known| **known == name);
     let Some(metric) = known else {
         return Err(format!(
-            "`{words}` is no metric; metrics are {}",
+    let service = (name.strip_prefix("service_")).filter(|name| scheduled(name).is_some());
+    let name = service.unwrap_or(name);
+            "`{words}` is no metric; metrics are {}; service_ in front of a latency means it from submission where there is a rate",
             names().join(", ")
         ));
     };
     match direction {
-        None => Ok((None, metric)),
+        None => Ok((None, metric, service.is_some())),
         Some(direction) => match Metric::named(direction, metric) {
-            Some(found) if !direction.is_empty() => Ok((Some(found.direction()), metric)),
+            Some(found) if !direction.is_empty() => {
+                Ok((Some(found.direction()), metric, service.is_some()))
+            }
             _ => Err(format!(
                 "`{direction}` is no direction; read, write, trim, writezeroes and flush are"
             )),
@@ -89,8 +102,15 @@ fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
 }
 
 impl Criterion {
-    fn applies(&self, metric: &ComparedMetric) -> bool {
-        metric.metric == self.metric
+    /// Whether it is about this one of a step's figures.
+    fn applies(&self, metric: &ComparedMetric, all: &[ComparedMetric]) -> bool {
+        let scheduled = scheduled(self.metric).filter(|scheduled| {
+            let is_it = |one: &ComparedMetric| {
+                one.direction == metric.direction && one.metric == *scheduled
+            };
+            self.is_unsaid && all.iter().any(is_it)
+        });
+        metric.metric == scheduled.unwrap_or(self.metric)
             && self
                 .direction
                 .is_none_or(|direction| metric.direction == direction)
@@ -104,7 +124,8 @@ impl Criterion {
         let mut misses = Vec::new();
         let mut looked_count = 0;
         for step in &comparison.steps {
-            for metric in step.metrics.iter().filter(|metric| self.applies(metric)) {
+            let all = &step.metrics;
+            for metric in all.iter().filter(|metric| self.applies(metric, all)) {
                 for against in &metric.against {
                     let side = against.side_index as usize;
                     let means = (metric.means[0], metric.means.get(side).copied().flatten());
