@@ -73,3 +73,13 @@ fn a_criterion_is_missed_where_the_whole_bucket_misses() {
     assert_eq!(criteria(&format!("{words} p50>=100us")).0, 0);
     assert_eq!(criteria(&format!("{words} max<=1000us")).0, 5);
 }
+
+#[test]
+fn a_change_of_just_the_limit_is_within_it() {
+    for (slower, limit) in [("101us", "+1%"), ("110us", "+10%")] {
+        let ran = crate::common::run(&format!(
+            "compare sim:latency=100us,seed=1 sim:latency={slower},seed=2 --runtime 1s --rounds 3 --progress none --fail-if mean>{limit}"
+        ));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+}

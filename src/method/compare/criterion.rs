@@ -3,17 +3,20 @@
 use super::metric::{Metric, names};
 use crate::record::{ComparedMetric, Comparison};
 
+/// Figures within this share of each other are the same.
+const EQUAL_RATIO: f64 = 1e-9;
+
 /// One criterion that must not come true.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
     text: String,
     direction: Option<&'static str>,
     metric: &'static str,
+    /// A latency of which it is not said from when it counts: from the scheduled arrival where there is a rate.
+    is_unsaid: bool,
     /// More than the limit fails; otherwise less.
     is_above: bool,
     limit_pct: f64,
-    /// A latency of which it is not said from when it counts: from the scheduled arrival where there is a rate.
-    is_unsaid: bool,
 }
 
 /// Why a text is no criterion.
@@ -59,10 +62,10 @@ impl std::str::FromStr for Criterion {
             text: text.to_owned(),
             direction,
             metric,
+            is_unsaid: !is_service && scheduled(metric).is_some(),
             is_above: text.as_bytes()[at] == b'>',
             limit_pct,
         })
-            is_unsaid: !is_service && scheduled(metric).is_some(),
     }
 }
 
@@ -79,11 +82,11 @@ fn named(words: &str) -> Result<(Option<&'static str>, &'static str, bool), Stri
         Some((direction, name)) => (Some(direction), name),
         None => (None, normal.as_str()),
     };
+    let service = (name.strip_prefix("service_")).filter(|name| scheduled(name).is_some());
+    let name = service.unwrap_or(name);
     let known = names().iter().find(|known| **known == name);
     let Some(metric) = known else {
         return Err(format!(
-    let service = (name.strip_prefix("service_")).filter(|name| scheduled(name).is_some());
-    let name = service.unwrap_or(name);
             "`{words}` is no metric; metrics are {}; service_ in front of a latency means it from submission where there is a rate",
             names().join(", ")
         ));
@@ -116,6 +119,13 @@ impl Criterion {
                 .is_none_or(|direction| metric.direction == direction)
     }
 
+    /// Whether `b` lies further from `a` than the limit. At the limit it does not, whatever the last bits say.
+    fn is_beyond(&self, a: f64, b: f64) -> bool {
+        let beyond = b - a * (1.0 + self.limit_pct / 100.0);
+        let beyond = if self.is_above { beyond } else { -beyond };
+        beyond > EQUAL_RATIO * a.max(b)
+    }
+
     /// Every figure of the comparison that makes it come true, in words; and one where it has nothing to
     /// look at, since a criterion that is never looked at would always be met. The means of the rounds are
     /// held against each other.
@@ -135,12 +145,7 @@ impl Criterion {
                     }
                     looked_count += 1;
                     let change_pct = (b / a - 1.0) * 100.0;
-                    let comes_true = if self.is_above {
-                        change_pct > self.limit_pct
-                    } else {
-                        change_pct < self.limit_pct
-                    };
-                    if comes_true {
+                    if self.is_beyond(a, b) {
                         let label = &comparison.sides[side].label;
                         misses.push(format!(
                             "{}: {} {} of {label} changed by {change_pct:+.2} %",
@@ -182,6 +187,17 @@ mod tests {
             (criterion.metric, criterion.direction),
             ("p99_9", Some("write"))
         );
+    }
+
+    #[test]
+    fn a_change_of_just_the_limit_is_not_beyond_it() {
+        let is_beyond = |text: &str, a, b| text.parse::<Criterion>().unwrap().is_beyond(a, b);
+        for (a, limit_pct, b) in [(1e5, 1, 1.01e5), (1e5, 10, 1.1e5), (3e5, 7, 3.21e5)] {
+            assert!(!is_beyond(&format!("mean>+{limit_pct}%"), a, b));
+            assert!(is_beyond(&format!("mean>+{limit_pct}%"), a, b * 1.000_001));
+        }
+        assert!(!is_beyond("iops<-10%", 1e5, 0.9e5));
+        assert!(is_beyond("iops<-10%", 1e5, 0.899_999e5));
     }
 
     #[test]
