@@ -5,6 +5,9 @@ use crate::config::StepPlan;
 use crate::reactor::{ReactorOutcome, StopCause};
 use crate::record::{Failure, Warning};
 
+/// The warning that arrivals were not kept up with.
+pub(super) const OVERLOAD: &str = "overload";
+
 /// Streams that run out of I/Os at different times leave the step at part of its load for the rest.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn uneven_end_warning(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> Option<Warning> {
@@ -53,7 +56,7 @@ pub(super) fn backlog_warning(outcomes: &[ReactorOutcome], window_ns: u64) -> Op
     #[allow(clippy::cast_precision_loss)]
     let oldest_ms = oldest_ns as f64 / 1e6;
     Some(Warning {
-        kind: "overload".to_owned(),
+        kind: OVERLOAD.to_owned(),
         text: format!(
             "{count} arrivals were still waiting at the end, the oldest for {oldest_ms:.1} ms: the device does not keep up with the rate"
         ),

@@ -83,3 +83,34 @@ fn a_change_of_just_the_limit_is_within_it() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
 }
+
+/// What a rate lets through is no ceiling of the host.
+#[test]
+fn a_rate_is_no_ceiling_of_the_host() {
+    let words = "run --device null --iodepth 4 --runtime 200ms --rate_iops";
+    let (_, record) = run_json(&format!("{words} 1000"));
+    let ceilings = record.steps[0].ceilings.read.clone();
+    assert!(ceilings.is_none_or(|read| read.host.is_none()));
+    let (_, record) = run_json("run --device null --iodepth 4 --runtime 200ms");
+    assert!(
+        record.steps[0]
+            .ceilings
+            .read
+            .as_ref()
+            .unwrap()
+            .host
+            .is_some()
+    );
+}
+
+#[test]
+fn the_verdict_knows_of_a_rate_that_was_not_kept() {
+    let why = |rate: u32| {
+        let (_, record) = run_json(&format!(
+            "run --device sim:latency=100us --iodepth 1 --runtime 1s --rate_iops {rate}"
+        ));
+        record.steps[0].verdict.why.clone()
+    };
+    assert!(why(1_000).contains("was not tried"));
+    assert!(why(20_000).contains("not kept up with"), "{}", why(20_000));
+}
