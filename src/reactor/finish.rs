@@ -64,7 +64,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             } else {
                 clock.to_ns(self.busy_ticks)
             },
-            worker_ns: 0,
+            worker_ns: Some(0),
             busy_is_cpu_time: Q::SLEEPS,
             polls_count: self.polls_count,
             in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,

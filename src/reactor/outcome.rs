@@ -75,8 +75,9 @@ pub struct ReactorOutcome {
     pub stamp_bound: StampBound,
     /// Nanoseconds of work inside the window.
     pub busy_ns: u64,
-    /// CPU time of the kernel's workers on this reactor's behalf, over the window; beside `busy_ns`.
-    pub worker_ns: u64,
+    /// CPU time of the kernel's workers on this reactor's behalf, over the window; beside `busy_ns`. `None`
+    /// where the window was too short to tell.
+    pub worker_ns: Option<u64>,
     /// Whether `busy_ns` is the thread's CPU time.
     pub busy_is_cpu_time: bool,
     /// Polls in the window.

@@ -1,6 +1,7 @@
 //! From what the reactors left behind to a step of the record.
 
 use super::doubts::{backlog_warning, failure, uneven_end_warning};
+use super::judge::has_rate;
 use super::mix::mix_checks;
 use crate::backend::DeviceFacts;
 use crate::config::StepPlan;
@@ -131,7 +132,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         reactors: end
             .outcomes
             .iter()
-            .map(|o| reactor_use(o, totals.window_ns))
+            .map(|o| reactor_use(o, totals.window_ns, has_rate(facts.plan)))
             .collect(),
         slowest: slowest(facts.plan, &end.outcomes, &facts.devices, totals.window_ns),
         streams,
@@ -277,20 +278,21 @@ fn outside_count(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> u64 {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
+fn reactor_use(outcome: &ReactorOutcome, window_ns: u64, has_rate: bool) -> ReactorUse {
     let ios_count: u64 = outcome.streams.iter().map(ios_of).sum();
     let real = outcome.cpu.is_some();
-    let busy_ns = (outcome.busy_ns + outcome.worker_ns) as f64;
-    let source = match (real, outcome.busy_is_cpu_time) {
-        (false, _) => "none",
-        (true, true) if outcome.worker_ns > 0 => "thread-and-worker-cpu-time",
-        (true, true) => "thread-cpu-time",
-        (true, false) => "polls",
+    let busy_ns = (outcome.busy_ns + outcome.worker_ns.unwrap_or(0)) as f64;
+    let source = match (real, outcome.busy_is_cpu_time, outcome.worker_ns) {
+        (false, ..) => "none",
+        (true, true, None) => "thread-cpu-time-alone",
+        (true, true, Some(0)) => "thread-cpu-time",
+        (true, true, Some(_)) => "thread-and-worker-cpu-time",
+        (true, false, _) => "polls",
     };
     ReactorUse {
         cpu: outcome.cpu,
         busy_ratio: (real && window_ns > 0).then(|| busy_ns / window_ns as f64),
-        busy_ns_per_io: (real && ios_count > 0).then(|| busy_ns / ios_count as f64),
+        busy_ns_per_io: (real && is_of_ios && ios_count > 0).then(|| busy_ns / ios_count as f64),
         busy_source: source.to_owned(),
         polls_count: outcome.polls_count,
         ios_count,
@@ -298,6 +300,8 @@ fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
 }
 
 /// What the pattern itself did: a flush is no I/O of it, a probe is.
+    // Thread time is spent on waiting for arrivals too: no I/O costs it.
+    let is_of_ios = !(outcome.busy_is_cpu_time && has_rate) && outcome.worker_ns.is_some();
 fn pattern_ops(stream: &StreamOutcome) -> impl Iterator<Item = &crate::measure::OpTally> {
     let ops = Op::ALL.into_iter().filter(|op| *op != Op::Flush);
     ops.map(|op| &stream.tally.ops[op as usize])
