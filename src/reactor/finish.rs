@@ -28,11 +28,13 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         let streams = self
             .streams
             .into_iter()
-            .map(|mut stream| {
+            .zip(account.failed_counts)
+            .map(|(mut stream, failed_count)| {
                 let (backlog_count, oldest) = stream.backlog(window_end, &clock);
                 StreamOutcome {
                     index: stream.setup.index,
                     tally: stream.tally,
+                    failed_count,
                     ended_ns: stream.ended.map(|ended| clock.to_ns(ended.0)),
                     backlog_count,
                     backlog_oldest_ns: clock.to_ns(window_end.since(oldest)),
@@ -69,6 +71,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             polls_count: self.polls_count,
             in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,
             drain_max_ns: account.drain_max_ns,
+            failed_max_ns: account.failed_max_ns,
             last_interval: account.interval,
             streams,
         }

@@ -34,6 +34,8 @@ pub struct StreamOutcome {
     pub backlog_oldest_ns: u64,
 }
 
+    /// Failures, from start to end.
+    pub failed_count: u64,
 /// What one reactor did.
 #[derive(Debug)]
 pub struct ReactorOutcome {
@@ -47,8 +49,8 @@ pub struct ReactorOutcome {
     pub window_end_ns: u64,
     /// What ended the step early.
     pub cause: StopCause,
-    /// The queue was found dead with this status.
-    pub gone: Option<Status>,
+    /// A queue was found dead: the number in the step of a stream that issues there, and the status.
+    pub gone: Option<(u32, Status)>,
     /// It gave up on I/Os that did not complete in time.
     pub stuck: bool,
     /// I/Os submitted, from start to end.
@@ -88,6 +90,8 @@ pub struct ReactorOutcome {
     pub drain_max_ns: u64,
     /// The last interval, which never went through the port.
     pub last_interval: Box<Interval>,
+    /// Longest time in flight among failures, from start to end.
+    pub failed_max_ns: u64,
     /// Its streams.
     pub streams: Vec<StreamOutcome>,
 }

@@ -83,14 +83,13 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     let (failed_count, submitted_count) = (sum(|o| o.failed_count), sum(|o| o.submitted_count));
     let directions = Op::ALL.map(|op| direction(op, &end, &totals));
     let streams = streams(facts.plan, &end.outcomes, &facts.devices, totals.window_ns);
-    let mix = mix_checks(facts.plan, &end.outcomes, &facts.devices);
+    let (mix, mix_ios_count) = mix_checks(facts.plan, &end.outcomes, &facts.devices);
     let mut warnings = self_checks(&check_input(
         &facts,
         &end,
         &totals,
         &directions,
-        &mix,
-        submitted_count,
+        (&mix, mix_ios_count),
     ));
     warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
@@ -174,8 +173,7 @@ fn check_input(
     end: &TeamEnd,
     totals: &Totals,
     directions: &[Option<Direction>],
-    mix: &[crate::record::MixCheck],
-    submitted_count: u64,
+    (mix, mix_ios_count): (&[crate::record::MixCheck], u64),
 ) -> CheckInput {
     let mut all = LatencyHistogram::new();
     end.collected
@@ -203,7 +201,8 @@ fn check_input(
             .map(|d| d.latency_ns.clone())
             .collect(),
         mix: mix.to_vec(),
-        mix_ios_count: submitted_count,
+        mix_ios_count,
+        streams_count: facts.plan.streams.len() as u64,
         outside_count: outside_count(facts.plan, &end.outcomes),
         drain_max_ns: end
             .outcomes
@@ -218,6 +217,11 @@ fn check_input(
 
 fn outcome(outcomes: &[ReactorOutcome], error: Option<&Failure>) -> Outcome {
     let signalled = |o: &ReactorOutcome| matches!(o.cause, StopCause::Signal | StopCause::Abort);
+        lost_max_ns: (end.outcomes.iter())
+            .map(|o| o.failed_max_ns)
+            .chain(totals.abandoned.iter().map(|io| io.age_ns))
+            .max()
+            .unwrap_or(0),
     if outcomes.iter().any(signalled) {
         Outcome::Interrupted
     } else if error.is_some() {

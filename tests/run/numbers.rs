@@ -114,3 +114,51 @@ fn the_verdict_knows_of_a_rate_that_was_not_kept() {
     assert!(why(1_000).contains("was not tried"));
     assert!(why(20_000).contains("not kept up with"), "{}", why(20_000));
 }
+
+#[test]
+fn what_is_wrong_with_one_device_is_not_told_of_the_other() {
+    for (fault, kind) in [
+        ("gone_after=5000", "gone"),
+        ("stuck_after=5000", "stuck"),
+        ("errors=1%", "io-errors"),
+    ] {
+        let (_, record) = run_json(&format!(
+            "run --device sim:seed=1 --device sim:seed=2,{fault} --iodepth 4 --runtime 2s --grace 1s"
+        ));
+        let error = record.steps[0].error.as_ref().unwrap();
+        assert_eq!(error.kind, kind);
+        assert!(error.text.starts_with("sim:seed=2,"), "{}", error.text);
+    }
+}
+
+#[test]
+fn a_device_that_fails_or_sticks_is_no_bug_of_the_latencies() {
+    for words in [
+        "sim:latency=100us,parallelism=4,stuck_after=30001 --iodepth 4 --runtime 2s --grace 1s",
+        "sim:latency=20ms,errors=100%,stall=300ms+1s --iodepth 2 --runtime 1s --ramp_time 0s",
+    ] {
+        let (ran, record) = run_json(&format!("run --device {words}"));
+        assert_eq!(ran.code, 1);
+        let kinds: Vec<_> = record.steps[0]
+            .warnings
+            .iter()
+            .map(|one| &one.kind)
+            .collect();
+        assert!(
+            !kinds.iter().any(|kind| *kind == "littles-law"),
+            "{kinds:?}"
+        );
+    }
+}
+
+#[test]
+fn many_streams_may_each_be_off_by_a_part_of_a_deck() {
+    let (_, record) = run_json(
+        "run --device sim --rw randrw --rwmixread 50 --streams 64 --iodepth 1 --number_ios 3200 --randseed 1",
+    );
+    let warnings = &record.steps[0].warnings;
+    assert!(
+        warnings.iter().all(|one| one.kind != "mix-missed"),
+        "{warnings:?}"
+    );
+}

@@ -304,3 +304,4 @@ fn check_input(step: &Step) -> CheckInput {
         ..CheckInput::default()
     }
 }
+        streams_count: step.streams.len() as u64,
