@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub ended: Option<Tick>,
     arrivals: Option<Arrivals>,
     next_arrival: Tick,
+    /// When the I/O before the next one was due: a flush belongs to it, and is no arrival of its own.
+    last_arrival: Tick,
     start: Tick,
     /// An I/O that the queue did not take; it goes first.
     held: Option<(Io, Tick)>,
@@ -44,6 +46,7 @@ impl Stream {
                 setup.step_streams_count,
             ),
             next_arrival: Tick(0),
+            last_arrival: Tick(0),
             start: Tick(0),
             held: None,
             setup,
@@ -127,18 +130,30 @@ impl Stream {
 
     fn next_open<C: Clock>(&mut self, now: Tick, clock: &C) -> Option<(Io, Tick)> {
         if self.next_arrival > now || self.exhausted {
-            return None;
+            return self.flush_due();
         }
-        let scheduled = self.next_arrival;
         let io = self.generator.next();
         self.exhausted = io.is_none();
         self.schedule(clock);
         Some((io?, scheduled))
     }
 
+        if io.is_some_and(|io| io.op == Op::Flush) {
+            return Some((Io::FLUSH, self.last_arrival));
+        }
+        let scheduled = self.next_arrival;
+        self.last_arrival = scheduled;
     fn schedule<C: Clock>(&mut self, clock: &C) {
         if let Some(arrivals) = &mut self.arrivals {
             self.next_arrival = self.start.plus(clock.to_ticks(arrivals.next_ns()));
         }
     }
+    /// A flush follows its write at once, not with the next arrival.
+    fn flush_due(&mut self) -> Option<(Io, Tick)> {
+        if !self.generator.flush_is_due() {
+            return None;
+        }
+        Some((self.generator.next()?, self.last_arrival))
+    }
+
 }

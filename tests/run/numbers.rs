@@ -162,3 +162,17 @@ fn many_streams_may_each_be_off_by_a_part_of_a_deck() {
         "{warnings:?}"
     );
 }
+
+#[test]
+fn flushes_are_no_arrivals() {
+    let (_, record) = run_json(
+        "run --device sim:latency=100us --rw write --rate_iops 1000 --fsync 1 --iodepth 4 --runtime 2s --ramp_time 0s",
+    );
+    let step = &record.steps[0];
+    let count = |direction: &Option<Direction>| direction.as_ref().unwrap().ios_count;
+    assert_eq!((count(&step.write), count(&step.flush)), (2_000, 2_000));
+    // At once after its write, not with the next arrival.
+    let flush = step.flush.as_ref().unwrap();
+    let scheduled = flush.scheduled_latency_ns.as_ref().unwrap();
+    assert!(scheduled.p50.abs_diff(100_000) < 200, "{scheduled:?}");
+}
