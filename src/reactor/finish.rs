@@ -21,7 +21,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         for lane in self.lanes.drain(..) {
             lane.queue.close(CLOSE_LIMIT);
         }
-        let account = self.account;
+        let mut account = self.account;
         let stamp_mode = account.stamp_mode();
         let clock = account.clock;
         let window_end = account.window_end;
@@ -30,7 +30,14 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             .into_iter()
             .zip(account.failed_counts)
             .map(|(mut stream, failed_count)| {
-                let (backlog_count, oldest) = stream.backlog(window_end, &clock);
+                let (mut backlog_count, mut oldest) = (0, window_end);
+                stream.backlog(window_end, &clock, |op, due| {
+                    backlog_count += 1;
+                    oldest = oldest.min(due);
+                    if let Some(scheduled) = &mut account.interval.scheduled[op as usize] {
+                        scheduled.record_censored(clock.to_ns(window_end.since(due)));
+                    }
+                });
                 StreamOutcome {
                     index: stream.setup.index,
                     tally: stream.tally,
@@ -87,6 +94,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             .map(|entry| Abandoned {
                 io: entry.io,
                 age_ns: clock.to_ns(now.since(entry.submitted)),
+                scheduled_age_ns: (self.streams[entry.stream as usize].is_open_loop())
+                    .then(|| clock.to_ns(now.since(entry.scheduled))),
                 stream: self.streams[entry.stream as usize].setup.index,
             })
             .collect();

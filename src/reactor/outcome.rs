@@ -13,6 +13,8 @@ pub struct Abandoned {
     pub io: Io,
     /// How long it had been in flight.
     pub age_ns: u64,
+    /// How long ago its arrival was due; absent in the closed loop.
+    pub scheduled_age_ns: Option<u64>,
     /// Its stream's number in the step.
     pub stream: u32,
 }
@@ -32,10 +34,10 @@ pub struct StreamOutcome {
     pub backlog_count: u64,
     /// How long the oldest of them had waited.
     pub backlog_oldest_ns: u64,
-}
-
     /// Failures, from start to end.
     pub failed_count: u64,
+}
+
 /// What one reactor did.
 #[derive(Debug)]
 pub struct ReactorOutcome {
@@ -88,10 +90,10 @@ pub struct ReactorOutcome {
     pub in_flight_area_ns: u128,
     /// Longest latency among completions after the window.
     pub drain_max_ns: u64,
-    /// The last interval, which never went through the port.
-    pub last_interval: Box<Interval>,
     /// Longest time in flight among failures, from start to end.
     pub failed_max_ns: u64,
+    /// The last interval, which never went through the port.
+    pub last_interval: Box<Interval>,
     /// Its streams.
     pub streams: Vec<StreamOutcome>,
 }

@@ -112,20 +112,25 @@ impl Stream {
         }
     }
 
-    /// Arrivals due by `end` that were never issued, and when the oldest was due.
-    pub fn backlog<C: Clock>(&mut self, end: Tick, clock: &C) -> (u64, Tick) {
-        let oldest = self.next_arrival;
-        let mut count = u64::from(self.held.is_some());
+    /// Arrivals due by `end` that were never issued: `each` is told what and when, oldest first.
+    pub fn backlog<C: Clock>(&mut self, end: Tick, clock: &C, mut each: impl FnMut(Op, Tick)) {
+        let held = self.held.take();
+        if let Some((io, scheduled)) = held.filter(|(io, _)| io.op != Op::Flush) {
+            each(io.op, scheduled);
+        }
+        // What was never issued is not of its counts.
+        let mut generator = self.generator.clone();
         // Bounded: an overload of hours is told apart from one of a million arrivals by nobody.
-        while self.arrivals.is_some()
-            && !self.exhausted
-            && self.next_arrival < end
-            && count < 1_000_000
-        {
-            count += 1;
+        for _ in 0..1_000_000 {
+            if self.arrivals.is_none() || self.exhausted || self.next_arrival >= end {
+                return;
+            }
+            let Some(io) = generator.find(|io| io.op != Op::Flush) else {
+                return;
+            };
+            each(io.op, self.next_arrival);
             self.schedule(clock);
         }
-        (count, oldest)
     }
 
     fn next_open<C: Clock>(&mut self, now: Tick, clock: &C) -> Option<(Io, Tick)> {
@@ -133,21 +138,16 @@ impl Stream {
             return self.flush_due();
         }
         let io = self.generator.next();
-        self.exhausted = io.is_none();
-        self.schedule(clock);
-        Some((io?, scheduled))
-    }
-
         if io.is_some_and(|io| io.op == Op::Flush) {
             return Some((Io::FLUSH, self.last_arrival));
         }
         let scheduled = self.next_arrival;
         self.last_arrival = scheduled;
-    fn schedule<C: Clock>(&mut self, clock: &C) {
-        if let Some(arrivals) = &mut self.arrivals {
-            self.next_arrival = self.start.plus(clock.to_ticks(arrivals.next_ns()));
-        }
+        self.exhausted = io.is_none();
+        self.schedule(clock);
+        Some((io?, scheduled))
     }
+
     /// A flush follows its write at once, not with the next arrival.
     fn flush_due(&mut self) -> Option<(Io, Tick)> {
         if !self.generator.flush_is_due() {
@@ -156,4 +156,9 @@ impl Stream {
         Some((self.generator.next()?, self.last_arrival))
     }
 
+    fn schedule<C: Clock>(&mut self, clock: &C) {
+        if let Some(arrivals) = &mut self.arrivals {
+            self.next_arrival = self.start.plus(clock.to_ticks(arrivals.next_ns()));
+        }
+    }
 }

@@ -150,10 +150,15 @@ fn direction(op: Op, end: &TeamEnd, totals: &Totals) -> Option<Direction> {
         return None;
     }
     let mut latencies = end.collected.latency[op as usize].clone();
+    let mut scheduled = end.collected.scheduled[op as usize].clone();
     let ios_count = latencies.count();
     for io in totals.abandoned.iter().filter(|io| io.io.op == op) {
         latencies.record_censored(io.age_ns);
+        let scheduled_age_ns = io.scheduled_age_ns.into_iter();
+        scheduled_age_ns.for_each(|age_ns| scheduled.record_censored(age_ns));
     }
+    // Every window's end cuts off some that have hardly begun to wait, as it does what is in flight.
+    scheduled.forget_ages_within(latencies.percentile_ns(5_000).unwrap_or(0));
     let bytes_count = end.collected.bytes_count[op as usize];
     Some(Direction {
         ios_count,
@@ -161,7 +166,7 @@ fn direction(op: Op, end: &TeamEnd, totals: &Totals) -> Option<Direction> {
         iops: per_second(ios_count, totals.window_ns),
         bytes_per_s: per_second(bytes_count, totals.window_ns),
         latency_ns: latencies.summary()?,
-        scheduled_latency_ns: end.collected.scheduled[op as usize].summary(),
+        scheduled_latency_ns: scheduled.summary(),
         histogram: latencies.buckets(),
     })
 }

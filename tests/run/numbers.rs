@@ -176,3 +176,28 @@ fn flushes_are_no_arrivals() {
     let scheduled = flush.scheduled_latency_ns.as_ref().unwrap();
     assert!(scheduled.p50.abs_diff(100_000) < 200, "{scheduled:?}");
 }
+
+/// The device stands still from 3.5 s on: 500 arrivals wait when the window ends, up to half a second.
+#[test]
+fn arrivals_that_still_wait_count_with_their_age() {
+    let (ran, record) = run_json(
+        "run --device sim:latency=100us,parallelism=4,stall=3500ms+1s --rate_iops 1000 --iodepth 4 --runtime 4s --ramp_time 0s --expect p99<=200us",
+    );
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    let scheduled = read(&record.steps[0]).scheduled_latency_ns.clone().unwrap();
+    assert!(
+        (490..=500).contains(&scheduled.censored_count),
+        "{scheduled:?}"
+    );
+    assert!(scheduled.max > 490_000_000 && scheduled.p50 < 101_000);
+    for name in ["p99", "max"] {
+        assert!(scheduled.lower_bounds.contains(&name.to_owned()));
+    }
+    assert!(!scheduled.lower_bounds.contains(&"p50".to_owned()));
+    // What a healthy window cuts off is no lower bound of anything.
+    let (_, record) = run_json(
+        "run --device sim:latency=100us --rate_iops 5000 --rate_process poisson --iodepth 4 --runtime 2s",
+    );
+    let scheduled = read(&record.steps[0]).scheduled_latency_ns.clone().unwrap();
+    assert_eq!(scheduled.censored_count, 0);
+}
