@@ -3,7 +3,8 @@
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::saved::{self, Saved};
-use crate::record::Failure;
+use crate::method::compare::saved::contradictions;
+use crate::record::{Failure, Step};
 use crate::report::html;
 use clap::Args;
 use std::path::PathBuf;
@@ -31,6 +32,15 @@ pub fn run(args: &ReportArgs) -> Exit {
     }
 }
 
+/// A record can have been edited: what contradicts itself is named, where the run did not name it itself.
+fn doubt(step: &mut Step) {
+    for warning in contradictions(step) {
+        if step.warnings.iter().all(|known| known.kind != warning.kind) {
+            step.warnings.push(warning);
+        }
+    }
+}
+
 fn page(args: &ReportArgs) -> Result<(), Failure> {
     let output = Output::open(args.output.as_deref()).map_err(|error| error.failure())?;
     let (mut records, mut comparisons) = (Vec::new(), Vec::new());
@@ -47,7 +57,10 @@ fn page(args: &ReportArgs) -> Result<(), Failure> {
             });
         }
         match saved::load(path).map_err(|error| error.failure())? {
-            Saved::Run(record) => records.push(*record),
+            Saved::Run(mut record) => {
+                record.steps.iter_mut().for_each(doubt);
+                records.push(*record);
+            }
             Saved::Comparison(comparison) => comparisons.push(*comparison),
         }
     }

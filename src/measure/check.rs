@@ -19,20 +19,22 @@ pub struct CheckInput {
     pub depth_count: u64,
     /// Every direction that has samples.
     pub latencies: Vec<Latency>,
+    /// What is told of a rate: its name, the rate a second, and the count that it is of.
+    pub rates: Vec<(String, f64, u64)>,
     /// Shares asked and achieved.
     pub mix: Vec<MixCheck>,
     /// I/Os that the shares were taken over; of the share with the fewest.
     pub mix_ios_count: u64,
-    /// Streams that touched a block outside their region.
-    pub outside_count: u64,
     /// Streams of the step: each is off by what is left of its own deck.
     pub streams_count: u64,
+    /// Streams that touched a block outside their region.
+    pub outside_count: u64,
     /// Longest latency among I/Os that completed after the window.
     pub drain_max_ns: u64,
-    /// What the engine itself costs per I/O; absent where not measured.
-    pub tool_cost_ns: Option<f64>,
     /// Longest time in flight among I/Os that failed or were abandoned.
     pub lost_max_ns: u64,
+    /// What the engine itself costs per I/O; absent where not measured.
+    pub tool_cost_ns: Option<f64>,
     /// Drift of the clock against the kernel's, in parts per million.
     pub clock_drift_ppm: f64,
 }
@@ -40,8 +42,9 @@ pub struct CheckInput {
 /// Runs every check.
 #[must_use]
 pub fn self_checks(input: &CheckInput) -> Vec<Warning> {
-    let checks: [fn(&CheckInput) -> Option<Warning>; 7] = [
+    let checks: [fn(&CheckInput) -> Option<Warning>; 8] = [
         littles_law,
+        rates,
         order,
         mix,
         regions,
@@ -84,6 +87,27 @@ fn littles_law(input: &CheckInput) -> Option<Warning> {
             input.in_flight_mean
         ),
         "do not trust this latency; report it as a bug with the record attached",
+    )
+}
+
+/// A rate is its count over the window. What is told may be rounded.
+#[allow(clippy::cast_precision_loss)]
+fn rates(input: &CheckInput) -> Option<Warning> {
+    let window_s = input.window_ns as f64 / 1e9;
+    let is_wrong = |(_, told, count): &&(String, f64, u64)| {
+        let wanted = *count as f64 / window_s;
+        window_s > 0.0 && (told - wanted).abs() > 0.005 * wanted + 1.0
+    };
+    let (name, told, count) = input.rates.iter().find(is_wrong)?;
+    let told = if told.abs() < 1e15 {
+        format!("{told:.0}")
+    } else {
+        format!("{told:e}")
+    };
+    warning(
+        "rate-and-count",
+        format!("{name} is {told} a second, but {count} were counted in {window_s:.3} s"),
+        "do not trust this rate; report it as a bug with the record attached",
     )
 }
 
@@ -249,30 +273,6 @@ mod tests {
         assert_eq!(kinds(&input), ["slow-io-after-window"]);
     }
 
-    #[test]
-    fn published_latencies_that_do_not_close_are_found() {
-        // 4 × 32 in flight at 21,241 IOPS cannot take 2 ms on average: it must be 6.
-        let input = CheckInput {
-            ios_count: 21_241 * 60,
-            mean_ns: Some(2_000_000.0),
-            max_ns: 2_000_000,
-            window_ns: 60_000_000_000,
-            in_flight_mean: 128.0,
-            depth_count: 128,
-            latencies: vec![latency(2_000_000)],
-            ..CheckInput::default()
-        };
-        assert_eq!(kinds(&input), ["littles-law"]);
-    }
-
-    #[test]
-    fn each_doubt_is_raised_by_name() {
-        let mut input = sound();
-        input.latencies[0].p99 = input.latencies[0].max + 1;
-        assert_eq!(kinds(&input), ["percentiles-out-of-order"]);
-        let mut input = sound();
-        input.mix_ios_count = 1_000_000;
-        input.mix = vec![MixCheck {
     /// Four in flight that never complete, for two thirds of the window.
     #[test]
     fn what_is_lost_in_flight_closes() {
@@ -313,6 +313,46 @@ mod tests {
         assert_eq!(kinds(&input), ["mix-missed"]);
     }
 
+    #[test]
+    fn published_latencies_that_do_not_close_are_found() {
+        // 4 × 32 in flight at 21,241 IOPS cannot take 2 ms on average: it must be 6.
+        let input = CheckInput {
+            ios_count: 21_241 * 60,
+            mean_ns: Some(2_000_000.0),
+            max_ns: 2_000_000,
+            window_ns: 60_000_000_000,
+            in_flight_mean: 128.0,
+            depth_count: 128,
+            latencies: vec![latency(2_000_000)],
+            ..CheckInput::default()
+        };
+        assert_eq!(kinds(&input), ["littles-law"]);
+    }
+
+    #[test]
+    fn a_rate_is_its_count_over_the_window() {
+        for (told, is_right) in [
+            (80_000.0, true),
+            (80_100.0, true),
+            (160_000.0, false),
+            (-5.0, false),
+            (1e308, false),
+            (0.0, false),
+        ] {
+            let rates = vec![("read IOPS".to_owned(), told, 80_000)];
+            let found = kinds(&CheckInput { rates, ..sound() });
+            assert_eq!(found.is_empty(), is_right, "{told}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn each_doubt_is_raised_by_name() {
+        let mut input = sound();
+        input.latencies[0].p99 = input.latencies[0].max + 1;
+        assert_eq!(kinds(&input), ["percentiles-out-of-order"]);
+        let mut input = sound();
+        input.mix_ios_count = 1_000_000;
+        input.mix = vec![MixCheck {
             share: "read".into(),
             asked_pct: 70.0,
             achieved_pct: 69.0,

@@ -205,6 +205,8 @@ fn check_input(
             .flatten()
             .map(|d| d.latency_ns.clone())
             .collect(),
+        // These are divided here; records of elsewhere may tell others.
+        rates: Vec::new(),
         mix: mix.to_vec(),
         mix_ios_count,
         streams_count: facts.plan.streams.len() as u64,
@@ -215,6 +217,11 @@ fn check_input(
             .map(|o| o.drain_max_ns)
             .max()
             .unwrap_or(0),
+        lost_max_ns: (end.outcomes.iter())
+            .map(|o| o.failed_max_ns)
+            .chain(totals.abandoned.iter().map(|io| io.age_ns))
+            .max()
+            .unwrap_or(0),
         tool_cost_ns: facts.tool_cost_ns,
         clock_drift_ppm: facts.clock_drift_ppm,
     }
@@ -222,11 +229,6 @@ fn check_input(
 
 fn outcome(outcomes: &[ReactorOutcome], error: Option<&Failure>) -> Outcome {
     let signalled = |o: &ReactorOutcome| matches!(o.cause, StopCause::Signal | StopCause::Abort);
-        lost_max_ns: (end.outcomes.iter())
-            .map(|o| o.failed_max_ns)
-            .chain(totals.abandoned.iter().map(|io| io.age_ns))
-            .max()
-            .unwrap_or(0),
     if outcomes.iter().any(signalled) {
         Outcome::Interrupted
     } else if error.is_some() {
@@ -298,6 +300,8 @@ fn reactor_use(outcome: &ReactorOutcome, window_ns: u64, has_rate: bool) -> Reac
         (true, true, Some(_)) => "thread-and-worker-cpu-time",
         (true, false, _) => "polls",
     };
+    // Thread time is spent on waiting for arrivals too: no I/O costs it.
+    let is_of_ios = !(outcome.busy_is_cpu_time && has_rate) && outcome.worker_ns.is_some();
     ReactorUse {
         cpu: outcome.cpu,
         busy_ratio: (real && window_ns > 0).then(|| busy_ns / window_ns as f64),
@@ -309,8 +313,6 @@ fn reactor_use(outcome: &ReactorOutcome, window_ns: u64, has_rate: bool) -> Reac
 }
 
 /// What the pattern itself did: a flush is no I/O of it, a probe is.
-    // Thread time is spent on waiting for arrivals too: no I/O costs it.
-    let is_of_ios = !(outcome.busy_is_cpu_time && has_rate) && outcome.worker_ns.is_some();
 fn pattern_ops(stream: &StreamOutcome) -> impl Iterator<Item = &crate::measure::OpTally> {
     let ops = Op::ALL.into_iter().filter(|op| *op != Op::Flush);
     ops.map(|op| &stream.tally.ops[op as usize])

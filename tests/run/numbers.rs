@@ -201,3 +201,33 @@ fn arrivals_that_still_wait_count_with_their_age() {
     let scheduled = read(&record.steps[0]).scheduled_latency_ns.clone().unwrap();
     assert_eq!(scheduled.censored_count, 0);
 }
+
+/// A record whose rate was edited, and was not its count over the window any more.
+#[test]
+fn edited_rates_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (_, record) = run_json("run --device sim:latency=100us --runtime 1s");
+    let true_iops = read(&record.steps[0]).iops;
+    for (iops, is_told) in [
+        (true_iops, false),
+        (2.0 * true_iops, true),
+        (-5.0, true),
+        (1e308, true),
+        (0.0, true),
+    ] {
+        let mut edited = record.clone();
+        edited.steps[0].read.as_mut().unwrap().iops = iops;
+        std::fs::write(path("a"), serde_json::to_vec(&record).unwrap()).unwrap();
+        std::fs::write(path("b"), serde_json::to_vec(&edited).unwrap()).unwrap();
+        let page = crate::common::run(&format!("report {}", path("b"))).stdout;
+        assert_eq!(page.contains("were counted in"), is_told, "{iops}");
+        let compared = crate::common::run(&format!("compare {} {}", path("a"), path("b")));
+        assert_eq!(
+            compared.stdout.contains("were counted in"),
+            is_told,
+            "{iops}: {}",
+            compared.stdout
+        );
+    }
+}
