@@ -231,3 +231,20 @@ fn edited_rates_are_named() {
         );
     }
 }
+
+/// A cap of bytes holds up what carries bytes: trims do not.
+#[test]
+fn commands_without_data_pass_a_cap_of_bytes() {
+    for (rw, part) in [("randtrim", "trim"), ("randwritezeroes", "writezeroes")] {
+        let (_, record) = run_json(&format!(
+            "run --device sim:latency=100us,cap_bytes_per_s=1M --rw {rw} --bs 64k --iodepth 4 --runtime 1s"
+        ));
+        let step = &record.steps[0];
+        let all = [("trim", &step.trim), ("writezeroes", &step.writezeroes)];
+        let (_, found) = all.into_iter().find(|(name, _)| *name == part).unwrap();
+        assert!(
+            (found.as_ref().unwrap().iops - 40_000.0).abs() < 40.0,
+            "{rw}"
+        );
+    }
+}
