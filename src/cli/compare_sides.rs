@@ -1,5 +1,6 @@
 //! The command line of `lanemark compare`, read: which sides, how many rounds, what may be done.
 
+use super::clash::{self, Clash};
 use super::compare::CompareArgs;
 use super::exit::Exit;
 use super::flags::SafetyFlags;
@@ -13,7 +14,7 @@ use crate::method::compare::saved::{SavedError, SavedSide};
 use crate::method::compare::side::{Leave, SideError, SideSpec};
 use crate::record::{Failure, Record};
 use crate::session::SessionError;
-use crate::session::guard::{UnknownSignature, in_use};
+use crate::session::guard::UnknownSignature;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use crate::units::parse_duration;
@@ -39,6 +40,8 @@ pub(super) enum CompareError {
     Overwrite(#[from] UnknownSignature),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
+    #[error(transparent)]
+    Clash(#[from] Clash),
     /// The command line contradicts itself, or a value is not allowed.
     #[error("{0}")]
     Usage(String),
@@ -130,49 +133,26 @@ impl Asked {
                 },
             },
         };
-        asked.judge_output(args, output, sysfs)?;
+        asked.judge_output(output, sysfs)?;
         Ok(asked)
     }
 
     /// The result goes into nothing that is read, measured or in use.
-    fn judge_output(
-        &self,
-        args: &CompareArgs,
-        output: &Output,
-        sysfs: &Sysfs,
-    ) -> Result<(), CompareError> {
-        let mut inputs: Vec<&str> = args
-            .job
-            .iter()
-            .chain(&args.suite)
-            .filter_map(|job| job.to_str())
-            .collect();
+    fn judge_output(&self, output: &Output, sysfs: &Sysfs) -> Result<(), CompareError> {
+        const READ: &str = "it is read by this comparison";
+        let mut inputs: Vec<(&Path, &str)> = Vec::new();
         match &self.sides {
             Sides::Saved(sides) => {
-                inputs.extend(sides.iter().flat_map(|side| side.name.split(',')))
+                let names = sides.iter().flat_map(|side| side.name.split(','));
+                inputs.extend(names.map(|name| (Path::new(name), READ)));
             }
-            Sides::Live(_, specs) => {
-                inputs.extend(
-                    specs
-                        .iter()
-                        .flat_map(|spec| spec.devices.iter().map(String::as_str)),
-                );
+            Sides::Live(job, specs) => {
+                inputs.extend(clash::files_of(job));
+                let devices = specs.iter().flat_map(|spec| &spec.devices);
+                inputs.extend(devices.map(|name| (Path::new(name), clash::MEASURED)));
             }
         }
-        let refuse = |path: &str, why: &str| {
-            CompareError::Usage(format!(
-                "the result cannot go into {path}: {why}; name another file with -o"
-            ))
-        };
-        if let Some(input) = inputs.iter().find(|input| output.is(Path::new(input))) {
-            return Err(refuse(input, "it is read by this comparison"));
-        }
-        if let Some(path) = &args.result.output
-            && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
-        {
-            return Err(refuse(&path.display().to_string(), used));
-        }
-        Ok(())
+        Ok(clash::judge(output, inputs, sysfs)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `lanemark lanes`: the way to a device, what it lets through, and what limits a measurement.
 
+use super::clash::{self, Clash};
 use super::exit::Exit;
 use super::listing::ListFormat;
 use super::one_step::session;
@@ -8,7 +9,7 @@ use super::progress::{self, Mode};
 use super::{run, signals};
 use crate::config::{BackendChoice, ConfigError, Plan};
 use crate::method::lanes::{Asked, LanesError, Workloads, measure, report};
-use crate::reactor::Control;
+use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, LanesReport, Outcome};
 use crate::report::render_lanes;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
@@ -16,7 +17,7 @@ use crate::session::path::{all_devices, named_device};
 use crate::session::{Observer, Opened, SessionError, Setup, never_written, permits};
 use crate::sysfs::{Sysfs, SysfsError};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Flags of `lanemark lanes`.
@@ -84,8 +85,8 @@ enum Error {
     Overwrite(#[from] UnknownSignature),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
-    #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
-    OutputIsDevice(String),
+    #[error(transparent)]
+    Clash(#[from] Clash),
     #[error(
         "--media names {media_count} kinds for {devices_count} devices: one for each of two or more"
     )]
@@ -104,7 +105,7 @@ impl Error {
             Self::Lanes(LanesError::Config(_))
             | Self::Config(_)
             | Self::Overwrite(_)
-            | Self::OutputIsDevice(_)
+            | Self::Clash(_)
             | Self::Media { .. } => ("usage", Exit::Usage.code(), String::new()),
             Self::Sysfs(_) => {
                 let next_step = "run where /sys is mounted".to_owned();
@@ -128,12 +129,10 @@ pub fn run(args: &LanesArgs) -> Exit {
         Ok(output) => output,
         Err(error) => return run::refuse(None, args.format.into(), &sysfs, error.failure()),
     };
-    let named = args.devices.iter().find(|name| output.is(name.as_ref()));
-    let done = match named {
-        Some(name) => Err(Error::OutputIsDevice(name.clone())),
-        None => found(args, &sysfs),
-    };
-    let report = match done {
+    let named = args.devices.iter();
+    let named = named.map(|name| (Path::new(name), clash::MEASURED));
+    let done = clash::judge(&output, named, &sysfs).map_err(Error::from);
+    let report = match done.and_then(|()| found(args, &sysfs)) {
         Ok(report) => report,
         Err(error) => return run::refuse(None, args.format.into(), &sysfs, error.failure()),
     };
@@ -235,7 +234,11 @@ fn measured(
     let session = session(matches!(opened, Opened::Sim { .. }), sysfs, control)?;
     report.measurements = measure(&session, &opened, &workloads, observer)?;
     let last = report.measurements.last().map(|one| &one.step);
-    report.status = last.map_or(Outcome::Interrupted, |step| step.status);
+    // A signal may have cut a window that is evidence only, and no step of the report.
+    report.status = match last {
+        Some(step) if session.control.cause() < StopCause::Signal => step.status,
+        _ => Outcome::Interrupted,
+    };
     report.error = last.and_then(|step| step.error.clone());
     Ok(())
 }

@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod check;
 pub mod claim;
 mod claimed;
+mod clash;
 pub mod compare;
 mod compare_sides;
 pub mod completions;
@@ -105,15 +106,15 @@ fn verb(what: Verb) -> Exit {
         },
         Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Scale(args) => match standin::run(|| scale::run(&args).code()) {
             Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
+            Err(died) => run::died(args.flags.result.format, died),
         },
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => {

@@ -187,6 +187,15 @@ impl Output {
             .is_some_and(|(ours, theirs)| same(ours, theirs))
     }
 
+    /// The file, where it is no stdout; without symbolic links where it is there already.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.target {
+            Target::Stdout => None,
+            Target::Replace { path, .. } | Target::Direct { path, .. } => Some(path),
+        }
+    }
+
     /// How text for this place should look.
     #[must_use]
     pub fn style(&self) -> Style {
@@ -336,6 +345,7 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
         derived: Vec::new(),
         steady: None,
         scale: None,
+        answer: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -1,11 +1,13 @@
 //! `lanemark report`: saved records as a page for people.
 
+use super::clash;
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::saved::{self, Saved};
 use crate::method::compare::saved::contradictions;
 use crate::record::{Failure, Step};
 use crate::report::html;
+use crate::sysfs::Sysfs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -43,19 +45,16 @@ fn doubt(step: &mut Step) {
 
 fn page(args: &ReportArgs) -> Result<(), Failure> {
     let output = Output::open(args.output.as_deref()).map_err(|error| error.failure())?;
+    let read = args.records.iter();
+    let read = read.map(|path| (path.as_path(), "it is a record that is read"));
+    clash::judge(&output, read, &Sysfs::host()).map_err(|clash| Failure {
+        kind: "usage".to_owned(),
+        text: clash.to_string(),
+        next_step: String::new(),
+        exit_code: Exit::Usage.code(),
+    })?;
     let (mut records, mut comparisons) = (Vec::new(), Vec::new());
     for path in &args.records {
-        if output.is(path) {
-            return Err(Failure {
-                kind: "usage".to_owned(),
-                text: format!(
-                    "the page cannot go into {}: it is a record that is read",
-                    path.display()
-                ),
-                next_step: "name another file with -o".to_owned(),
-                exit_code: Exit::Usage.code(),
-            });
-        }
         match saved::load(path).map_err(|error| error.failure())? {
             Saved::Run(mut record) => {
                 record.steps.iter_mut().for_each(doubt);

@@ -6,6 +6,7 @@ use super::flags::SafetyFlags;
 use super::run::RunError;
 use crate::config::{Plan, plan_json};
 use crate::method::resume::{DeviceMark, Folder, RUN_SCHEMA_VERSION, ResumeError, RunMark};
+use crate::method::run_folder::{RECORD_FILE, SERIES_FILE, STEPS_FILE};
 use crate::record::Record;
 use crate::report::{Format, Style, render, series_lines, steps_table};
 use crate::session::{Opened, tool};
@@ -81,7 +82,7 @@ pub(super) fn write_all(args: &RunArgs, record: &Record) -> Result<(), ResumeErr
         return Ok(());
     };
     let (folder, _) = Folder::open(&path)?;
-    folder.write("record.json", &render(record, Format::Json, &Style::PLAIN))?;
-    folder.write("steps.csv", &steps_table(record))?;
-    folder.write("series.jsonl", &series_lines(record))
+    folder.write(RECORD_FILE, &render(record, Format::Json, &Style::PLAIN))?;
+    folder.write(STEPS_FILE, &steps_table(record))?;
+    folder.write(SERIES_FILE, &series_lines(record))
 }

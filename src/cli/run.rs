@@ -1,15 +1,17 @@
 //! `lanemark run`: one job on its devices.
 
+use super::clash::{self, Clash};
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::{RunArgs, job_from_flags, progress, quick, resume, signals, suites};
 use crate::config::{Choices, ConfigError, Job, Plan, StepPlan, describe, plan_chosen, plan_json};
 use crate::method::resume::{Folder, Keeper, NoKeeper, ResumeError, RunMark};
+use crate::method::run_folder::{WHOLE_FILES, is_free};
 use crate::method::suite::{Suite, SuiteError};
 use crate::reactor::Control;
 use crate::record::{Failure, Record, SuiteUse, Warning};
 use crate::report::Format;
-use crate::session::guard::{UnknownSignature, in_use};
+use crate::session::guard::UnknownSignature;
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
     tool, tool_cost_ns,
@@ -36,12 +38,8 @@ pub(super) enum RunError {
         "no device is named: give --device, or `device:` in the job file, or no key at all for the quick job on a scratch file"
     )]
     NoDevice,
-    #[error("the result cannot go into {0}: it is what is measured; name another file with -o")]
-    OutputIsDevice(String),
-    #[error("the result cannot go into {0}: it is the job file; name another file with -o")]
-    OutputIsJob(String),
-    #[error("the result cannot go into {0}: {1}; name another file with -o")]
-    OutputInUse(String, String),
+    #[error(transparent)]
+    Clash(#[from] Clash),
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] std::io::Error),
     #[error("--overwrite: {0}")]
@@ -57,9 +55,7 @@ impl RunError {
         let (kind, exit) = match self {
             Self::Config(_)
             | Self::NoDevice
-            | Self::OutputIsDevice(_)
-            | Self::OutputIsJob(_)
-            | Self::OutputInUse(..)
+            | Self::Clash(_)
             | Self::Words(_)
             | Self::Overwrite(_) => ("usage", Exit::Usage),
             Self::Session(error) => (error.kind(), Exit::of_code(error.exit_code())),
@@ -257,9 +253,6 @@ fn judged_job(
     output: &Output,
     sysfs: &Sysfs,
 ) -> Result<Job, RunError> {
-    if let Some(path) = args.job.as_deref().filter(|path| output.is(path)) {
-        return Err(RunError::OutputIsJob(path.display().to_string()));
-    }
     let job = match job {
         Some(job) => job,
         None => loaded(args)?,
@@ -268,16 +261,14 @@ fn judged_job(
     if names.is_empty() {
         return Err(RunError::NoDevice);
     }
-    if let Some(name) = names.iter().find(|name| output.is(Path::new(name))) {
-        return Err(RunError::OutputIsDevice((*name).to_owned()));
-    }
-    if let Some(path) = args.output_file()
-        && let Some(used) = in_use(sysfs, path).first().filter(|_| path.is_file())
-    {
-        return Err(RunError::OutputInUse(
-            path.display().to_string(),
-            used.clone(),
-        ));
+    let measured = names.iter().map(|name| (Path::new(*name), clash::MEASURED));
+    let inputs: Vec<_> = measured.chain(clash::files_of(&job)).collect();
+    clash::judge(output, inputs.iter().copied(), sysfs)?;
+    // Before anything is opened, filled or measured.
+    if let Some(folder) = &args.resume {
+        clash::judge_folder(folder, &WHOLE_FILES, &inputs, sysfs)?;
+    } else if let Some(folder) = &args.folder() {
+        is_free(folder)?;
     }
     Ok(job)
 }

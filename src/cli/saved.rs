@@ -1,12 +1,10 @@
 //! Records read back from disk.
 
 use super::exit::Exit;
+use crate::method::run_folder::RECORD_FILE;
 use crate::record::{COMPARISON_KIND, Comparison, Failure, Record, SCHEMA_VERSION};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-
-/// The record of a run's folder.
-const RECORD_FILE: &str = "record.json";
 
 /// Why a file is no record.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ pub mod load;
 mod outcome;
 pub mod peak;
 pub mod resume;
+pub mod run_folder;
 pub mod scale;
 pub mod steady;
 mod steady_watch;

@@ -4,18 +4,22 @@
 //! `run.json` says what is run on which device by which program, `steps/0001-name.json` hold the finished
 //! steps. They are written beside, made durable and then renamed: whole or not at all.
 
+use super::run_folder::is_free;
 use crate::backend::DeviceFacts;
 use crate::record::{Outcome, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Version of the layout of `run.json`.
 pub const RUN_SCHEMA_VERSION: u32 = 1;
-const RUN_FILE: &str = "run.json";
-const STEPS_FOLDER: &str = "steps";
+pub(super) const RUN_FILE: &str = "run.json";
+pub(super) const STEPS_FOLDER: &str = "steps";
+/// Mode of new files, before the umask.
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// Why a run cannot be kept, or not be gone on with.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +37,22 @@ pub enum ResumeError {
     /// There is a run in it already.
     #[error("{0} holds a run already; go on with it by --resume {0}, or name another folder")]
     Taken(String),
+    /// There is something else in it that would be replaced, or taken for a part of the run.
+    #[error("{folder} holds {name}, which is not of a run: name an empty folder, or a new one")]
+    Foreign {
+        /// The folder.
+        folder: String,
+        /// The file in it.
+        name: String,
+    },
+    /// Found before anything runs: there is no such folder, and none can be made.
+    #[error("nothing can be kept in {path}: {why}; name a folder you may write to")]
+    NoFolder {
+        /// The folder.
+        path: String,
+        /// Why.
+        why: io::Error,
+    },
     /// There is no run in it.
     #[error("{0} holds no run: there is no run.json in it")]
     NoRun(String),
@@ -282,11 +302,9 @@ impl Folder {
     /// Begins a run in a new folder, or in one without a run.
     ///
     /// # Errors
-    /// [`ResumeError::Taken`], [`ResumeError::Io`].
+    /// Those of [`is_free`]; [`ResumeError::Io`].
     pub fn begin(path: &Path, mark: &RunMark) -> Result<Self, ResumeError> {
-        if path.join(RUN_FILE).exists() {
-            return Err(ResumeError::Taken(path.display().to_string()));
-        }
+        is_free(path)?;
         let folder = Self {
             path: path.to_owned(),
         };
@@ -405,6 +423,7 @@ fn write_whole(path: &Path, text: &str) -> Result<(), ResumeError> {
     let write = || -> io::Result<()> {
         let mut file = tempfile::Builder::new()
             .prefix(".part-")
+            .permissions(Permissions::from_mode(NEW_FILE_MODE))
             .tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calibrate;
+mod claimed;
 mod common;
 mod compare;
 mod compare_saved;
@@ -11,6 +12,7 @@ mod lanes;
 mod load;
 mod numbers;
 mod outcomes;
+mod outputs;
 mod peak;
 mod probe;
 mod quick;

@@ -1,7 +1,8 @@
 //! Signals: the run ends, what was measured is kept and is true.
 
-use crate::common::{Ran, send, start};
+use crate::common::{Ran, lanemark, send, start};
 use lanemark::record::Outcome;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -24,6 +25,44 @@ fn a_signal_ends_the_run_with_true_rates() {
         let read = step.read.as_ref().unwrap();
         assert!((read.iops - read.ios_count as f64 / step.window_s).abs() < 1.0);
         assert_eq!(step.submitted_count, step.completed_count);
+    }
+}
+
+/// The text of a verb is a table of figures: that they are of a part only comes first, and the part is marked.
+#[test]
+fn every_verb_says_first_that_it_was_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let two = ["one", "two"].map(|name| {
+        let path = dir.path().join(name);
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+        format!("--device {}", path.display())
+    });
+    let scale = format!("scale {}", two.join(" "));
+    for (words, marked) in [
+        ("peak --device null", "batch 1 (interrupted)"),
+        (&scale, "cut off: 1 device (interrupted)"),
+        ("load --device null", "closed loop (interrupted) read"),
+        ("lanes --measure null", "128 KiB: INTERRUPTED"),
+        ("run --device null", "randread: INTERRUPTED"),
+    ] {
+        let child = lanemark(&format!("{words} --runtime 60s --progress none"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        send(&child, "INT");
+        let ran = Ran::of(&child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{words}: {}", ran.stderr);
+        assert!(
+            ran.stdout.starts_with("INTERRUPTED"),
+            "{words}: {}",
+            ran.stdout
+        );
+        assert!(ran.stdout.contains(marked), "{words}: {}", ran.stdout);
     }
 }
 

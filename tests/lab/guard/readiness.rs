@@ -185,10 +185,25 @@ fn the_result_does_not_replace_the_file_behind_the_device() {
     let bench = Bench::new();
     let image = bench.file("image");
     let device = Loop::on(&image);
-    let words = format!("run --device {} {QUICK} -o {image}", device.path);
+    let kept = bench.path("kept.json");
+    let words = format!("run --device sim {QUICK} -o {kept}");
     let output = lanemark(&words).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(std::fs::metadata(&image).unwrap().len(), 64 << 20);
+    assert_eq!(output.status.code(), Some(0));
+    let path = &device.path;
+    for words in [
+        format!("run --device {path} {QUICK} -o {image}"),
+        format!("lanes {path} -o {image}"),
+        format!("report {kept} -o {image}"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanemark"));
+        let output = command.args(words.split_whitespace()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert_eq!(
+            std::fs::metadata(&image).unwrap().len(),
+            64 << 20,
+            "{words}"
+        );
+    }
 }
 
 #[test]

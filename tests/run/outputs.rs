@@ -1,0 +1,145 @@
+//! Where results go: never over what is read, measured or in use, by any verb.
+
+use crate::common::run;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A record of a simulated run.
+fn record_in(dir: &Path, name: &str, words: &str) -> String {
+    let path = dir.join(name).display().to_string();
+    let ran = run(&format!(
+        "run --device sim --runtime 20ms --progress none --format json -o {path} {words}"
+    ));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    path
+}
+
+/// The verb is refused with these words, and the file keeps its bytes.
+#[track_caller]
+fn refused(words: &str, file: &Path, why: &str) {
+    let before = std::fs::read(file).unwrap();
+    let ran = run(words);
+    assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+    assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
+    assert!(std::fs::read(file).unwrap() == before, "{words}");
+}
+
+/// A record there would be taken for one of this run, a step for one that is finished.
+#[test]
+fn a_folder_with_files_of_others_takes_no_run() {
+    for name in [
+        "record.json",
+        "steps.csv",
+        "series.jsonl",
+        "steps/00001-x.json",
+    ] {
+        let dir = folder();
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let to = format!("--output-dir {}", dir.path().display());
+        for device in ["sim".to_owned(), path.display().to_string()] {
+            for words in [to.clone(), format!("{to} --dry-run")] {
+                let words = format!("run --device {device} --runtime 20ms --progress none {words}");
+                refused(&words, &path, "is not of a run");
+            }
+        }
+        assert!(!dir.path().join("run.json").exists());
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_found_before_anything_runs() {
+    let dir = folder();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for place in [file.join("run"), file, "/proc/no/such".into()] {
+        let words = format!(
+            "run --device sim --runtime 20ms --output-dir {}",
+            place.display()
+        );
+        let ran = run(&words);
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("name a folder you may write to"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn files_of_a_run_have_the_mode_of_any_new_file() {
+    let dir = folder();
+    let (run_dir, single) = (dir.path().join("run"), dir.path().join("x.json"));
+    let words = "run --device sim --runtime 20ms --progress none --format json";
+    for to in [
+        format!("--output-dir {}", run_dir.display()),
+        format!("-o {}", single.display()),
+    ] {
+        assert_eq!(run(&format!("{words} {to}")).code, 0);
+    }
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+    let plain = dir.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let steps = std::fs::read_dir(run_dir.join("steps")).unwrap();
+    let steps = steps.map(|entry| entry.unwrap().path());
+    let whole = ["run.json", "record.json", "steps.csv", "series.jsonl"];
+    for path in whole
+        .map(|name| run_dir.join(name))
+        .into_iter()
+        .chain(steps)
+        .chain([single])
+    {
+        assert_eq!(mode(&path), mode(&plain), "{}", path.display());
+    }
+}
+
+#[test]
+fn no_verb_replaces_a_file_that_its_job_is_read_from() {
+    let dir = folder();
+    let (job, part) = (dir.path().join("job.yaml"), dir.path().join("part.yaml"));
+    std::fs::write(&job, "include: part.yaml\nsteps: [{ rw: randread }]\n").unwrap();
+    std::fs::write(&part, "defaults: { bs: 4k }\n").unwrap();
+    let name = job.display();
+    for file in [&job, &part] {
+        for words in [
+            format!("run {name} --device sim"),
+            format!("run {name} --device sim --dry-run"),
+            format!("peak {name} --device sim"),
+            format!("load {name} --device sim"),
+            format!("scale {name} --device sim:seed=1 --device sim:seed=2"),
+            format!("compare sim:seed=1 sim:seed=2 --job {name}"),
+        ] {
+            let words = format!("{words} --progress none -o {}", file.display());
+            refused(&words, file, "it is read as the job");
+        }
+    }
+}
+
+#[test]
+fn no_verb_replaces_a_file_that_is_in_use() {
+    let dir = folder();
+    let record = record_in(dir.path(), "r.json", "");
+    let path = dir.path().join("held");
+    std::fs::write(&path, "bytes of somebody").unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    file.lock().unwrap();
+    let held = path.display();
+    for words in [
+        format!("report {record} -o {held}"),
+        format!("lanes null -o {held}"),
+        format!("compare {record} {record} -o {held}"),
+        format!("run --device sim --runtime 20ms --progress none -o {held}"),
+        format!("peak --device sim --progress none -o {held}"),
+        format!("load --device sim --progress none -o {held}"),
+        format!("scale --device sim:seed=1 --device sim:seed=2 --progress none -o {held}"),
+    ] {
+        refused(&words, &path, "locked by");
+    }
+}
