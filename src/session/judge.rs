@@ -188,8 +188,7 @@ fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
         read_ratio: read as f64 / (read + write) as f64,
         block_bytes,
         is_polled: is_polled(step),
-        host_iops: (proofs.host_iops.or_else(|| host_iops(step, plan)))
-            .map(|most| most.max(reached_iops(step))),
+        host_iops: at_least_done(proofs.host_iops.or_else(|| host_iops(step, plan)), step),
     })
 }
 
@@ -205,10 +204,11 @@ fn polls_in_kernel(step: &Step) -> bool {
         .any(|feature| feature.starts_with("polled: yes") || feature == "polled")
 }
 
-/// What the step did: its reactors can do no less, whatever burns or workers beside them cost.
-fn reached_iops(step: &Step) -> f64 {
+/// Reactors can do no less than what the step did, whatever burns or workers beside them cost.
+fn at_least_done(host_iops: Option<f64>, step: &Step) -> Option<f64> {
     let both = [&step.read, &step.write].into_iter().flatten();
-    both.map(|direction| direction.iops).sum()
+    let done_iops = both.map(|direction| direction.iops).sum();
+    host_iops.map(|most| most.max(done_iops))
 }
 
 /// What the reactors could drive at the busy time that they had for each I/O. Not where polls spin in the
@@ -222,4 +222,24 @@ fn host_iops(step: &Step, plan: &StepPlan) -> Option<f64> {
         .iter()
         .map(|reactor| Some(1e9 / reactor.busy_ns_per_io.filter(|ns| *ns > 0.0)?));
     rates.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_host_is_never_slower_than_what_it_did() {
+        let text = include_str!("../../tests/fixtures/records/normal_read.json");
+        let record: crate::record::Record = serde_json::from_str(text).unwrap();
+        let step = &record.steps[0];
+        let done_iops = step.read.as_ref().unwrap().iops;
+        assert_eq!(at_least_done(Some(done_iops / 1.27), step), Some(done_iops));
+        assert_eq!(
+            at_least_done(Some(done_iops * 2.0), step),
+            Some(done_iops * 2.0)
+        );
+        assert_eq!(at_least_done(None, step), None);
+    }
 }
