@@ -79,6 +79,8 @@ pub struct Evidence<'a> {
     pub peers: &'a [Peer],
     /// Arrivals were limited by a rate: the load binds, not the hardware.
     pub has_rate: bool,
+    /// That rate was not kept: arrivals waited longer and longer.
+    pub is_overloaded: bool,
 }
 
 /// The link that is nearest to its ceiling.

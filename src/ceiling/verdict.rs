@@ -128,15 +128,22 @@ fn distrusted(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> 
 }
 
 fn limited_load(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
-    evidence.has_rate.then(|| {
-        let why = "the load was limited by rate_iops: what the hardware can do was not tried";
-        verdict(
-            VerdictKind::Undecided,
-            None,
-            why.to_owned(),
-            "measure without rate_iops",
-        )
-    })
+    let why = match (evidence.has_rate, evidence.is_overloaded) {
+        (false, _) => return None,
+        (true, false) => {
+            "the load was limited by rate_iops: what the hardware can do was not tried"
+        }
+        (true, true) => {
+            "the rate of rate_iops was not kept up with; what bound it shows without a rate only"
+        }
+    };
+    let next_step = "measure without rate_iops";
+    Some(verdict(
+        VerdictKind::Undecided,
+        None,
+        why.to_owned(),
+        next_step,
+    ))
 }
 
 fn host_bound(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {

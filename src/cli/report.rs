@@ -4,7 +4,8 @@ use super::clash;
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::saved::{self, Saved};
-use crate::record::Failure;
+use crate::method::compare::saved::contradictions;
+use crate::record::{Failure, Step};
 use crate::report::html;
 use crate::sysfs::Sysfs;
 use clap::Args;
@@ -33,6 +34,15 @@ pub fn run(args: &ReportArgs) -> Exit {
     }
 }
 
+/// A record can have been edited: what contradicts itself is named, where the run did not name it itself.
+fn doubt(step: &mut Step) {
+    for warning in contradictions(step) {
+        if step.warnings.iter().all(|known| known.kind != warning.kind) {
+            step.warnings.push(warning);
+        }
+    }
+}
+
 fn page(args: &ReportArgs) -> Result<(), Failure> {
     let output = Output::open(args.output.as_deref()).map_err(|error| error.failure())?;
     let read = args.records.iter();
@@ -46,7 +56,10 @@ fn page(args: &ReportArgs) -> Result<(), Failure> {
     let (mut records, mut comparisons) = (Vec::new(), Vec::new());
     for path in &args.records {
         match saved::load(path).map_err(|error| error.failure())? {
-            Saved::Run(record) => records.push(*record),
+            Saved::Run(mut record) => {
+                record.steps.iter_mut().for_each(doubt);
+                records.push(*record);
+            }
             Saved::Comparison(comparison) => comparisons.push(*comparison),
         }
     }

@@ -8,8 +8,22 @@ use crate::units::parse_duration;
 pub struct Figure {
     /// Which direction; `None`: all together, for latency the worst of them.
     pub direction: Option<Direction>,
+    /// From when a latency counts; of latencies only.
+    pub basis: LatencyBasis,
     /// What of it.
     pub kind: FigureKind,
+}
+
+/// From when a latency counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatencyBasis {
+    /// Not said: from the scheduled arrival where there is a rate, since a stall hides in the other; else from
+    /// the submission.
+    Unsaid,
+    /// From the submission.
+    Service,
+    /// From the scheduled arrival.
+    Scheduled,
 }
 
 /// A direction.
@@ -86,16 +100,27 @@ impl FigureKind {
     }
 }
 
+impl LatencyBasis {
+    /// What stands before the figure.
+    const ALL: [(&'static str, Self); 3] = [
+        ("service_", Self::Service),
+        ("scheduled_", Self::Scheduled),
+        ("", Self::Unsaid),
+    ];
+}
+
 impl Figure {
-    /// `read_iops`, `p99`.
+    /// `read_iops`, `p99`, `write_scheduled_p99`.
     #[must_use]
     pub fn name(self) -> String {
         let direction = Direction::ALL
             .iter()
             .find(|(_, d)| Some(*d) == self.direction);
         let kind = FigureKind::ALL.iter().find(|(_, kind)| *kind == self.kind);
+        let basis = LatencyBasis::ALL.iter().find(|(_, b)| *b == self.basis);
         let direction = direction.map_or("", |(name, _)| name);
-        format!("{direction}{}", kind.map_or("", |(name, _)| name))
+        let basis = basis.map_or("", |(name, _)| name);
+        format!("{direction}{basis}{}", kind.map_or("", |(name, _)| name))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -103,10 +128,16 @@ impl Figure {
             .iter()
             .find_map(|(name, direction)| Some((Some(*direction), text.strip_prefix(name)?)))
             .unwrap_or((None, text));
+        let (basis, rest) = LatencyBasis::ALL
+            .iter()
+            .find_map(|(name, basis)| Some((*basis, rest.strip_prefix(name)?)))?;
         let (_, kind) = FigureKind::ALL.iter().find(|(name, _)| *name == rest)?;
-        let fits = *kind != FigureKind::Errors || direction.is_none();
+        let is_latency = kind.unit() == "ns";
+        let fits = (*kind != FigureKind::Errors || direction.is_none())
+            && (basis == LatencyBasis::Unsaid || is_latency);
         fits.then_some(Self {
             direction,
+            basis,
             kind: *kind,
         })
     }
@@ -170,7 +201,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Expectation>, Why> {
 fn allowed() -> String {
     let names: Vec<&str> = FigureKind::ALL.iter().map(|(name, _)| *name).collect();
     format!(
-        "allowed: FIGURE>=LIMIT, <=, > or <, with commas between; figures are {}, all but errors also with read_, write_, trim_ or writezeroes_ in front",
+        "allowed: FIGURE>=LIMIT, <=, > or <, with commas between; figures are {}, all but errors also with read_, write_, trim_ or writezeroes_ in front, latencies then with service_ (from submission) or scheduled_ (from the arrival of a rate; what is meant there where neither is said)",
         names.join(", ")
     )
 }
@@ -247,6 +278,13 @@ mod tests {
             ),
             ("bytes_per_s>2.5G", "bytes_per_s", Relation::Above, 2.5e9),
             ("errors<=0", "errors", Relation::AtMost, 0.0),
+            (
+                "write_scheduled_p99<=1s",
+                "write_scheduled_p99",
+                Relation::AtMost,
+                1e9,
+            ),
+            ("service_max<=1s", "service_max", Relation::AtMost, 1e9),
             ("trim_mean<=1s", "trim_mean", Relation::AtMost, 1e9),
             (
                 "writezeroes_iops>1k",
@@ -269,6 +307,7 @@ mod tests {
             ("iops=5", "`iops=5` holds nothing"),
             ("read_speed>=5", "`read_speed` is no figure"),
             ("read_errors<=0", "`read_errors` is no figure"),
+            ("scheduled_iops>=5", "`scheduled_iops` is no figure"),
             ("iops>=", "`` is no number"),
             ("iops>=-5", "`-5` is no number"),
             ("iops>=5x", "`5x` is no number"),

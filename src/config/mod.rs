@@ -37,7 +37,7 @@ pub use echo::describe;
 pub use echo_json::{plan_json, step_json};
 pub use error::{ConfigError, PlanError};
 pub use estimate::{Estimate, Pace, time_text};
-pub use expect::{Direction, Expectation, Figure, FigureKind, Relation};
+pub use expect::{Direction, Expectation, Figure, FigureKind, LatencyBasis, Relation};
 pub use fit::PAST_THE_DEVICE;
 pub use key::{JOB_KEYS, Key, PRECONDITION_KEYS, STEP_KEYS, STREAM_KEYS};
 pub use place::{At, Place, Word};

@@ -19,14 +19,20 @@ pub struct CheckInput {
     pub depth_count: u64,
     /// Every direction that has samples.
     pub latencies: Vec<Latency>,
+    /// What is told of a rate: its name, the rate a second, and the count that it is of.
+    pub rates: Vec<(String, f64, u64)>,
     /// Shares asked and achieved.
     pub mix: Vec<MixCheck>,
-    /// I/Os that the shares were taken over.
+    /// I/Os that the shares were taken over; of the share with the fewest.
     pub mix_ios_count: u64,
+    /// Streams of the step: each is off by what is left of its own deck.
+    pub streams_count: u64,
     /// Streams that touched a block outside their region.
     pub outside_count: u64,
     /// Longest latency among I/Os that completed after the window.
     pub drain_max_ns: u64,
+    /// Longest time in flight among I/Os that failed or were abandoned.
+    pub lost_max_ns: u64,
     /// What the engine itself costs per I/O; absent where not measured.
     pub tool_cost_ns: Option<f64>,
     /// Drift of the clock against the kernel's, in parts per million.
@@ -36,8 +42,9 @@ pub struct CheckInput {
 /// Runs every check.
 #[must_use]
 pub fn self_checks(input: &CheckInput) -> Vec<Warning> {
-    let checks: [fn(&CheckInput) -> Option<Warning>; 7] = [
+    let checks: [fn(&CheckInput) -> Option<Warning>; 8] = [
         littles_law,
+        rates,
         order,
         mix,
         regions,
@@ -57,8 +64,8 @@ fn warning(kind: &str, text: String, next_step: &str) -> Option<Warning> {
 }
 
 /// Mean latency × rate must be the average in flight. I/Os that straddle the window's edges blur it by up
-/// to depth × longest latency on each side, those that completed after its end included: they are counted
-/// in flight and are in no mean. This is why short windows are judged gently.
+/// to depth × longest latency on each side, those that completed after its end, failed or were abandoned
+/// included: they are counted in flight and are in no mean. This is why short windows are judged gently.
 #[allow(clippy::cast_precision_loss)]
 fn littles_law(input: &CheckInput) -> Option<Warning> {
     let mean_ns = input.mean_ns?;
@@ -67,7 +74,7 @@ fn littles_law(input: &CheckInput) -> Option<Warning> {
         return None;
     }
     let implied = mean_ns * input.ios_count as f64 / window_ns;
-    let longest_ns = input.max_ns.max(input.drain_max_ns) as f64;
+    let longest_ns = input.max_ns.max(input.drain_max_ns).max(input.lost_max_ns) as f64;
     let edges = input.depth_count as f64 * 2.0 * mean_ns.max(longest_ns) / window_ns;
     let allowed = 0.03 * input.in_flight_mean + edges.min(input.in_flight_mean) + 0.02;
     if (implied - input.in_flight_mean).abs() <= allowed {
@@ -80,6 +87,27 @@ fn littles_law(input: &CheckInput) -> Option<Warning> {
             input.in_flight_mean
         ),
         "do not trust this latency; report it as a bug with the record attached",
+    )
+}
+
+/// A rate is its count over the window. What is told may be rounded.
+#[allow(clippy::cast_precision_loss)]
+fn rates(input: &CheckInput) -> Option<Warning> {
+    let window_s = input.window_ns as f64 / 1e9;
+    let is_wrong = |(_, told, count): &&(String, f64, u64)| {
+        let wanted = *count as f64 / window_s;
+        window_s > 0.0 && (told - wanted).abs() > 0.005 * wanted + 1.0
+    };
+    let (name, told, count) = input.rates.iter().find(is_wrong)?;
+    let told = if told.abs() < 1e15 {
+        format!("{told:.0}")
+    } else {
+        format!("{told:e}")
+    };
+    warning(
+        "rate-and-count",
+        format!("{name} is {told} a second, but {count} were counted in {window_s:.3} s"),
+        "do not trust this rate; report it as a bug with the record attached",
     )
 }
 
@@ -99,14 +127,15 @@ fn order(input: &CheckInput) -> Option<Warning> {
     )
 }
 
-/// The generators keep every share within a few requests of what was asked; ten and 0.2 points are far
-/// outside that.
+/// Every stream's generator keeps a share within 25 requests and one for each kind of what was asked. Streams
+/// are off independently of each other: as many times as much as the root of their number is far outside that.
 #[allow(clippy::cast_precision_loss)]
 fn mix(input: &CheckInput) -> Option<Warning> {
     if input.mix_ios_count == 0 {
         return None;
     }
-    let allowed_pct = 0.2 + 1000.0 / input.mix_ios_count as f64;
+    let allowed_count = 30.0 * (input.streams_count.max(1) as f64).sqrt();
+    let allowed_pct = 0.2 + allowed_count * 100.0 / input.mix_ios_count as f64;
     let off = input
         .mix
         .iter()
@@ -244,6 +273,46 @@ mod tests {
         assert_eq!(kinds(&input), ["slow-io-after-window"]);
     }
 
+    /// Four in flight that never complete, for two thirds of the window.
+    #[test]
+    fn what_is_lost_in_flight_closes() {
+        let input = CheckInput {
+            ios_count: 28_000,
+            mean_ns: Some(100_000.0),
+            max_ns: 100_000,
+            window_ns: 2_000_000_000,
+            in_flight_mean: 4.0,
+            depth_count: 4,
+            latencies: vec![latency(100_000)],
+            lost_max_ns: 2_300_000_000,
+            ..CheckInput::default()
+        };
+        assert_eq!(kinds(&input), Vec::<String>::new());
+        let lost_max_ns = 0;
+        assert_eq!(
+            kinds(&CheckInput {
+                lost_max_ns,
+                ..input
+            }),
+            ["littles-law"]
+        );
+    }
+
+    /// 64 streams of 50 I/Os are off by 30 of 3,200 together, one stream of so many is not.
+    #[test]
+    fn each_stream_may_be_off_by_its_own_deck() {
+        let mut input = sound();
+        (input.mix_ios_count, input.streams_count) = (3_200, 64);
+        input.mix = vec![MixCheck {
+            share: "read".into(),
+            asked_pct: 50.0,
+            achieved_pct: 51.5,
+        }];
+        assert_eq!(kinds(&input), Vec::<String>::new());
+        input.streams_count = 1;
+        assert_eq!(kinds(&input), ["mix-missed"]);
+    }
+
     #[test]
     fn published_latencies_that_do_not_close_are_found() {
         // 4 × 32 in flight at 21,241 IOPS cannot take 2 ms on average: it must be 6.
@@ -258,6 +327,22 @@ mod tests {
             ..CheckInput::default()
         };
         assert_eq!(kinds(&input), ["littles-law"]);
+    }
+
+    #[test]
+    fn a_rate_is_its_count_over_the_window() {
+        for (told, is_right) in [
+            (80_000.0, true),
+            (80_100.0, true),
+            (160_000.0, false),
+            (-5.0, false),
+            (1e308, false),
+            (0.0, false),
+        ] {
+            let rates = vec![("read IOPS".to_owned(), told, 80_000)];
+            let found = kinds(&CheckInput { rates, ..sound() });
+            assert_eq!(found.is_empty(), is_right, "{told}: {found:?}");
+        }
     }
 
     #[test]

@@ -14,9 +14,9 @@ pub struct LatencyHistogram {
     sum_ns: u128,
     min_ns: u64,
     max_ns: u64,
-    /// I/Os that were still in flight at the end: they count with the age they had reached.
-    censored_count: u64,
-    censored_min_age_ns: u64,
+    /// Ages of I/Os that were still in flight or waiting at the end. Apart, since an age says only that the
+    /// latency is no less: it may raise a figure, and none that completed is known by it.
+    censored: Option<Box<Self>>,
 }
 
 impl Default for LatencyHistogram {
@@ -36,8 +36,7 @@ impl LatencyHistogram {
             sum_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
-            censored_count: 0,
-            censored_min_age_ns: u64::MAX,
+            censored: None,
         }
     }
 
@@ -50,15 +49,23 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Counts an I/O that had not completed when the run gave up on it: its latency is at least `age_ns`.
+    /// Counts an I/O that had not completed when the run gave up on it: its latency is at least `age_ns`. It
+    /// is in [`Self::summary`] and [`Self::buckets`] only.
     pub fn record_censored(&mut self, age_ns: u64) {
-        self.record(age_ns);
-        self.censored_count += 1;
-        self.censored_min_age_ns = self.censored_min_age_ns.min(age_ns);
+        self.censored.get_or_insert_default().record(age_ns);
+    }
+
+    /// Forgets the ages where none is above this.
+    pub fn forget_ages_within(&mut self, limit_ns: u64) {
+        let is_within = |ages: &mut Box<Self>| ages.max_ns <= limit_ns;
+        self.censored.take_if(is_within);
     }
 
     /// Adds another distribution; nothing is lost in merging.
     pub fn merge(&mut self, other: &Self) {
+        if let Some(ages) = &other.censored {
+            self.censored.get_or_insert_default().merge(ages);
+        }
         if other.count() == 0 {
             return;
         }
@@ -68,8 +75,6 @@ impl LatencyHistogram {
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.censored_count += other.censored_count;
-        self.censored_min_age_ns = self.censored_min_age_ns.min(other.censored_min_age_ns);
     }
 
     /// Forgets everything, keeps the memory.
@@ -80,11 +85,10 @@ impl LatencyHistogram {
         self.sum_ns = 0;
         self.min_ns = u64::MAX;
         self.max_ns = 0;
-        self.censored_count = 0;
-        self.censored_min_age_ns = u64::MAX;
+        self.censored = None;
     }
 
-    /// How many I/Os were counted.
+    /// How many I/Os completed.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.len()
@@ -109,9 +113,11 @@ impl LatencyHistogram {
     /// clamp to what was really seen. `None` without samples.
     #[must_use]
     pub fn percentile_ns(&self, pct_hundredths: u32) -> Option<u64> {
-        let rank = (u128::from(self.count()) * u128::from(pct_hundredths))
-            .div_ceil(10_000)
-            .max(1);
+        self.at_rank_ns(rank(self.count(), pct_hundredths))
+    }
+
+    /// The latency of the I/O at this place among those that completed, counted from 1.
+    fn at_rank_ns(&self, rank: u128) -> Option<u64> {
         let mut seen = 0;
         let bucket = self.buckets.iter_recorded().find(|bucket| {
             seen += u128::from(bucket.count_at_value());
@@ -123,8 +129,30 @@ impl LatencyHistogram {
     /// All the figures of a record; `None` without samples.
     #[must_use]
     pub fn summary(&self) -> Option<Latency> {
+        let Some(ages) = &self.censored else {
+            return self.figures();
+        };
+        let all = self.with_ages();
+        let mut latency = all.figures()?;
+        if let Some(completed) = self.figures() {
+            latency.min = completed.min;
+            latency.stddev = completed.stddev;
+            latency.mean = latency.mean.max(completed.mean);
+            latency.p50 = latency.p50.max(completed.p50);
+            latency.p90 = latency.p90.max(completed.p90);
+            latency.p99 = latency.p99.max(completed.p99);
+            latency.p99_9 = latency.p99_9.max(completed.p99_9);
+            latency.p99_99 = latency.p99_99.max(completed.p99_99);
+        }
+        latency.censored_count = ages.count();
+        latency.lower_bounds = self.lower_bounds(&latency, all.count());
+        Some(latency)
+    }
+
+    /// The figures of what completed.
+    fn figures(&self) -> Option<Latency> {
         let at = |pct_hundredths| self.percentile_ns(pct_hundredths);
-        let mut latency = Latency {
+        Some(Latency {
             min: self.min_ns,
             mean: self.mean_ns()?,
             stddev: self.stddev_ns(),
@@ -134,18 +162,27 @@ impl LatencyHistogram {
             p99_9: at(9_990)?,
             p99_99: at(9_999)?,
             max: self.max_ns,
-            censored_count: self.censored_count,
+            censored_count: 0,
             lower_bounds: Vec::new(),
-        };
-        if self.censored_count > 0 {
-            latency.lower_bounds = self.lower_bounds(&latency);
-        }
-        Some(latency)
+        })
     }
 
-    /// The buckets that hold something: `(largest value the bucket stands for, count)`, ascending.
+    /// Ages counted as if they were latencies.
+    fn with_ages(&self) -> Self {
+        let mut all = self.clone();
+        if let Some(ages) = all.censored.take() {
+            all.merge(&ages);
+        }
+        all
+    }
+
+    /// The buckets that hold something: `(largest value the bucket stands for, count)`, ascending; ages of
+    /// I/Os that did not complete are in them.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
+        if self.censored.is_some() {
+            return self.with_ages().buckets();
+        }
         self.buckets
             .iter_recorded()
             .map(|step| {
@@ -167,29 +204,43 @@ impl LatencyHistogram {
         }
     }
 
-    /// A censored I/O took at least its age. Every figure at or above the youngest such age can only be
-    /// larger in truth; so can mean and deviation.
-    fn lower_bounds(&self, latency: &Latency) -> Vec<String> {
-        let mut names = vec!["mean".to_owned()];
+    /// The figures that would be larger had the I/Os that did not complete, of `all_count`, taken forever.
+    fn lower_bounds(&self, latency: &Latency, all_count: u64) -> Vec<String> {
         let ranked = [
-            ("p50", latency.p50),
-            ("p90", latency.p90),
-            ("p99", latency.p99),
-            ("p99_9", latency.p99_9),
-            ("p99_99", latency.p99_99),
-            ("max", latency.max),
+            ("p50", 5_000, latency.p50),
+            ("p90", 9_000, latency.p90),
+            ("p99", 9_900, latency.p99),
+            ("p99_9", 9_990, latency.p99_9),
+            ("p99_99", 9_999, latency.p99_99),
         ];
-        names.extend(
-            ranked
-                .into_iter()
-                .filter(|(_, value)| *value >= self.censored_min_age_ns)
-                .map(|(name, _)| name.to_owned()),
-        );
-        if !names.iter().any(|name| name == "max") {
-            names.push("max".to_owned());
-        }
-        names
+        let grows = |(_, pct_hundredths, value): &(&str, u32, u64)| {
+            let most = self.at_rank_ns(rank(all_count, *pct_hundredths));
+            most.is_none_or(|most| most > *value)
+        };
+        let first = if self.count() == 0 { "min" } else { "mean" };
+        let mut names = vec![first, "mean", "stddev"];
+        names.dedup();
+        names.extend(ranked.into_iter().filter(grows).map(|(name, ..)| name));
+        names.push("max");
+        names.into_iter().map(str::to_owned).collect()
     }
+}
+
+/// The start of the bucket that a latency lies in: 2,048 in the first power of two that needs them, 1,024 in each
+/// after it.
+#[must_use]
+pub const fn bucket_start_ns(latency_ns: u64) -> u64 {
+    match latency_ns {
+        0..2048 => latency_ns,
+        _ => latency_ns & (u64::MAX << (latency_ns.ilog2() - 10)),
+    }
+}
+
+/// The place of a percentile among so many, counted from 1.
+fn rank(count: u64, pct_hundredths: u32) -> u128 {
+    (u128::from(count) * u128::from(pct_hundredths))
+        .div_ceil(10_000)
+        .max(1)
 }
 
 #[cfg(test)]
@@ -268,10 +319,46 @@ mod tests {
         let latency = latencies.summary().unwrap();
         assert_eq!(latency.max, 5_000_000_000);
         assert_eq!(latency.censored_count, 3);
-        assert_eq!(latency.lower_bounds, ["mean", "p99_9", "p99_99", "max"]);
+        assert_eq!(
+            latency.lower_bounds,
+            ["mean", "stddev", "p99_9", "p99_99", "max"]
+        );
+    }
+
+    #[test]
+    fn the_age_of_an_abandoned_io_lowers_no_figure() {
+        let mut latencies = LatencyHistogram::new();
+        for _ in 0..4 {
+            latencies.record(1_000);
+        }
+        let completed = latencies.summary().unwrap();
+        for _ in 0..4 {
+            latencies.record_censored(0);
+        }
+        let latency = latencies.summary().unwrap();
+        assert_eq!((latency.min, latency.stddev), (1_000, 0.0));
+        assert_eq!((latency.p50, latency.max), (completed.p50, completed.max));
+        assert_eq!(latency.mean, completed.mean);
+        assert_eq!((latencies.count(), latency.censored_count), (4, 4));
+        assert!(!latency.lower_bounds.contains(&"p50".to_owned()));
+        assert!(latency.lower_bounds.contains(&"p90".to_owned()));
+        let mut none_completed = LatencyHistogram::new();
+        none_completed.record_censored(5);
+        let latency = none_completed.summary().unwrap();
+        assert_eq!((latency.min, latency.max), (5, 5));
+        assert_eq!(latency.lower_bounds[0], "min");
     }
 
     proptest! {
+        #[test]
+        fn a_percentile_and_the_start_of_its_bucket_hold_the_truth(value in 1_u64..HIGHEST_NS) {
+            let mut latencies = LatencyHistogram::new();
+            [value, HIGHEST_NS].iter().for_each(|value| latencies.record(*value));
+            let told = latencies.percentile_ns(5_000).unwrap();
+            prop_assert!(bucket_start_ns(told) <= value && value <= told);
+            prop_assert_eq!(bucket_start_ns(told), bucket_start_ns(value));
+        }
+
         #[test]
         fn figures_keep_their_order(values in proptest::collection::vec(0_u64..HIGHEST_NS * 2, 1..200)) {
             let mut latencies = LatencyHistogram::new();

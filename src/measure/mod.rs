@@ -12,7 +12,7 @@ mod tally;
 pub use check::{CheckInput, self_checks};
 pub use collector::{Collected, Collector};
 pub use gaps::Gaps;
-pub use histogram::LatencyHistogram;
+pub use histogram::{LatencyHistogram, bucket_start_ns};
 pub use interval::{Interval, IntervalPort};
 pub use slowest::{Slow, Slowest};
 pub use stamp::{StampBound, StampChoice};

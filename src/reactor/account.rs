@@ -47,6 +47,9 @@ pub(super) struct Account<C> {
     pub window_end: Tick,
     pub last_completion: Tick,
     pub drain_max_ns: u64,
+    pub failed_max_ns: u64,
+    /// Failures by the stream's place in the reactor's list.
+    pub failed_counts: Vec<u64>,
     /// The next moment at which the phase, the interval or the stamping changes.
     pub next_edge: Tick,
     /// The last moment at which I/Os in flight are waited for; only in the drain.
@@ -96,6 +99,8 @@ impl<C: Clock> Account<C> {
             window_end: Tick(u64::MAX),
             last_completion: Tick(0),
             drain_max_ns: 0,
+            failed_max_ns: 0,
+            failed_counts: vec![0; setup.streams.len()],
             next_edge: Tick(u64::MAX),
             drain_deadline: Tick(u64::MAX),
             interval_start: Tick(0),
@@ -214,6 +219,8 @@ impl<C: Clock> Account<C> {
     #[cold]
     fn fail(&mut self, entry: &Entry, status: Status, latency_ns: u64) {
         self.failed_count += 1;
+        self.failed_counts[entry.stream as usize] += 1;
+        self.failed_max_ns = self.failed_max_ns.max(latency_ns);
         self.interval.errors_count += 1;
         self.errors.record(entry.io, status);
         if self.phase == Phase::Measure {

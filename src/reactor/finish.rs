@@ -21,18 +21,27 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         for lane in self.lanes.drain(..) {
             lane.queue.close(CLOSE_LIMIT);
         }
-        let account = self.account;
+        let mut account = self.account;
         let stamp_mode = account.stamp_mode();
         let clock = account.clock;
         let window_end = account.window_end;
         let streams = self
             .streams
             .into_iter()
-            .map(|mut stream| {
-                let (backlog_count, oldest) = stream.backlog(window_end, &clock);
+            .zip(account.failed_counts)
+            .map(|(mut stream, failed_count)| {
+                let (mut backlog_count, mut oldest) = (0, window_end);
+                stream.backlog(window_end, &clock, |op, due| {
+                    backlog_count += 1;
+                    oldest = oldest.min(due);
+                    if let Some(scheduled) = &mut account.interval.scheduled[op as usize] {
+                        scheduled.record_censored(clock.to_ns(window_end.since(due)));
+                    }
+                });
                 StreamOutcome {
                     index: stream.setup.index,
                     tally: stream.tally,
+                    failed_count,
                     ended_ns: stream.ended.map(|ended| clock.to_ns(ended.0)),
                     backlog_count,
                     backlog_oldest_ns: clock.to_ns(window_end.since(oldest)),
@@ -64,11 +73,12 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             } else {
                 clock.to_ns(self.busy_ticks)
             },
-            worker_ns: 0,
+            worker_ns: Some(0),
             busy_is_cpu_time: Q::SLEEPS,
             polls_count: self.polls_count,
             in_flight_area_ns: (self.in_flight_area * u128::from(clock.to_ns(1 << 32))) >> 32,
             drain_max_ns: account.drain_max_ns,
+            failed_max_ns: account.failed_max_ns,
             last_interval: account.interval,
             streams,
         }
@@ -84,6 +94,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             .map(|entry| Abandoned {
                 io: entry.io,
                 age_ns: clock.to_ns(now.since(entry.submitted)),
+                scheduled_age_ns: (self.streams[entry.stream as usize].is_open_loop())
+                    .then(|| clock.to_ns(now.since(entry.scheduled))),
                 stream: self.streams[entry.stream as usize].setup.index,
             })
             .collect();

@@ -13,6 +13,8 @@ pub struct Abandoned {
     pub io: Io,
     /// How long it had been in flight.
     pub age_ns: u64,
+    /// How long ago its arrival was due; absent in the closed loop.
+    pub scheduled_age_ns: Option<u64>,
     /// Its stream's number in the step.
     pub stream: u32,
 }
@@ -32,6 +34,8 @@ pub struct StreamOutcome {
     pub backlog_count: u64,
     /// How long the oldest of them had waited.
     pub backlog_oldest_ns: u64,
+    /// Failures, from start to end.
+    pub failed_count: u64,
 }
 
 /// What one reactor did.
@@ -47,8 +51,8 @@ pub struct ReactorOutcome {
     pub window_end_ns: u64,
     /// What ended the step early.
     pub cause: StopCause,
-    /// The queue was found dead with this status.
-    pub gone: Option<Status>,
+    /// A queue was found dead: the number in the step of a stream that issues there, and the status.
+    pub gone: Option<(u32, Status)>,
     /// It gave up on I/Os that did not complete in time.
     pub stuck: bool,
     /// I/Os submitted, from start to end.
@@ -75,8 +79,9 @@ pub struct ReactorOutcome {
     pub stamp_bound: StampBound,
     /// Nanoseconds of work inside the window.
     pub busy_ns: u64,
-    /// CPU time of the kernel's workers on this reactor's behalf, over the window; beside `busy_ns`.
-    pub worker_ns: u64,
+    /// CPU time of the kernel's workers on this reactor's behalf, over the window; beside `busy_ns`. `None`
+    /// where the window was too short to tell.
+    pub worker_ns: Option<u64>,
     /// Whether `busy_ns` is the thread's CPU time.
     pub busy_is_cpu_time: bool,
     /// Polls in the window.
@@ -85,6 +90,8 @@ pub struct ReactorOutcome {
     pub in_flight_area_ns: u128,
     /// Longest latency among completions after the window.
     pub drain_max_ns: u64,
+    /// Longest time in flight among failures, from start to end.
+    pub failed_max_ns: u64,
     /// The last interval, which never went through the port.
     pub last_interval: Box<Interval>,
     /// Its streams.

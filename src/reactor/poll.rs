@@ -60,7 +60,8 @@ pub struct Reactor<Q, C> {
     pub(super) in_flight_area: u128,
     /// Of the I/Os that the last pass issued: how long after its start, inside the window, in all.
     late_ticks: u64,
-    pub(super) gone: Option<Status>,
+    /// A queue was found dead: a stream that issues there, and the status.
+    pub(super) gone: Option<(u32, Status)>,
     pub(super) stuck: bool,
 }
 
@@ -168,7 +169,10 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             };
             match lane.queue.poll(&mut sink, wait) {
                 Ok(count) => found += count,
-                Err(gone) => self.gone = Some(gone.0),
+                Err(gone) => {
+                    let stream = &self.streams[lane.streams.start];
+                    self.gone = Some((stream.setup.index, gone.0));
+                }
             }
         }
         let worked = found > 0 || issued;
@@ -276,7 +280,8 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         };
         for lane in &mut self.lanes {
             if let Err(Gone(status)) = lane.queue.flush() {
-                self.gone = Some(status);
+                let stream = &self.streams[lane.streams.start];
+                self.gone = Some((stream.setup.index, status));
             }
         }
         let span = self.account.clock.now().since(first);

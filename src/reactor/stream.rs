@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub ended: Option<Tick>,
     arrivals: Option<Arrivals>,
     next_arrival: Tick,
+    /// When the I/O before the next one was due: a flush belongs to it, and is no arrival of its own.
+    last_arrival: Tick,
     start: Tick,
     /// An I/O that the queue did not take; it goes first.
     held: Option<(Io, Tick)>,
@@ -44,6 +46,7 @@ impl Stream {
                 setup.step_streams_count,
             ),
             next_arrival: Tick(0),
+            last_arrival: Tick(0),
             start: Tick(0),
             held: None,
             setup,
@@ -109,31 +112,48 @@ impl Stream {
         }
     }
 
-    /// Arrivals due by `end` that were never issued, and when the oldest was due.
-    pub fn backlog<C: Clock>(&mut self, end: Tick, clock: &C) -> (u64, Tick) {
-        let oldest = self.next_arrival;
-        let mut count = u64::from(self.held.is_some());
+    /// Arrivals due by `end` that were never issued: `each` is told what and when, oldest first.
+    pub fn backlog<C: Clock>(&mut self, end: Tick, clock: &C, mut each: impl FnMut(Op, Tick)) {
+        let held = self.held.take();
+        if let Some((io, scheduled)) = held.filter(|(io, _)| io.op != Op::Flush) {
+            each(io.op, scheduled);
+        }
+        // What was never issued is not of its counts.
+        let mut generator = self.generator.clone();
         // Bounded: an overload of hours is told apart from one of a million arrivals by nobody.
-        while self.arrivals.is_some()
-            && !self.exhausted
-            && self.next_arrival < end
-            && count < 1_000_000
-        {
-            count += 1;
+        for _ in 0..1_000_000 {
+            if self.arrivals.is_none() || self.exhausted || self.next_arrival >= end {
+                return;
+            }
+            let Some(io) = generator.find(|io| io.op != Op::Flush) else {
+                return;
+            };
+            each(io.op, self.next_arrival);
             self.schedule(clock);
         }
-        (count, oldest)
     }
 
     fn next_open<C: Clock>(&mut self, now: Tick, clock: &C) -> Option<(Io, Tick)> {
         if self.next_arrival > now || self.exhausted {
-            return None;
+            return self.flush_due();
+        }
+        let io = self.generator.next();
+        if io.is_some_and(|io| io.op == Op::Flush) {
+            return Some((Io::FLUSH, self.last_arrival));
         }
         let scheduled = self.next_arrival;
-        let io = self.generator.next();
+        self.last_arrival = scheduled;
         self.exhausted = io.is_none();
         self.schedule(clock);
         Some((io?, scheduled))
+    }
+
+    /// A flush follows its write at once, not with the next arrival.
+    fn flush_due(&mut self) -> Option<(Io, Tick)> {
+        if !self.generator.flush_is_due() {
+            return None;
+        }
+        Some((self.generator.next()?, self.last_arrival))
     }
 
     fn schedule<C: Clock>(&mut self, clock: &C) {

@@ -78,7 +78,8 @@ where
             drain_ports(&ports, &mut collector);
             if D::Queue::SLEEPS {
                 let measuring = (0..ports.len()).filter(|index| ports[*index].was_swapped());
-                measuring.for_each(|index| workers.look(index, &threads_ids));
+                let now = std::time::Instant::now();
+                measuring.for_each(|index| workers.look(index, &threads_ids, now));
             }
             watch(&collector);
         }
@@ -90,7 +91,7 @@ where
     let results = results.into_iter().map(|(_, result)| result).collect();
     drain_ports(&ports, &mut collector);
     let mut outcomes = first_error(results)?;
-    for (index, outcome) in outcomes.iter_mut().enumerate() {
+    for (index, outcome) in outcomes.iter_mut().enumerate().filter(|_| D::Queue::SLEEPS) {
         let window_ns = outcome.window_end_ns - outcome.window_start_ns;
         outcome.worker_ns = workers.over(index, window_ns);
     }

@@ -199,10 +199,12 @@ pub struct ReactorUse {
     /// Share of the window spent in work: polls that found completions, and submissions. Absent in
     /// simulated time, where work takes none.
     pub busy_ratio: Option<f64>,
-    /// That time per completed I/O; absent where none completed.
+    /// That time per completed I/O; absent where none completed, where the thread also waits for arrivals in it
+    /// (`rate_iops`), and where workers were not seen.
     pub busy_ns_per_io: Option<f64>,
     /// How busy time was taken: `polls` (spinning), `thread-cpu-time` (the reactor sleeps in the kernel),
-    /// `thread-and-worker-cpu-time` (io_uring's workers carried I/Os out on its core), `none` (simulated).
+    /// `thread-and-worker-cpu-time` (io_uring's workers carried I/Os out on its core), `thread-cpu-time-alone`
+    /// (the window was too short to see what workers did), `none` (simulated).
     pub busy_source: String,
     /// Polls in the window.
     pub polls_count: u64,

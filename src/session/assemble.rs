@@ -1,6 +1,7 @@
 //! From what the reactors left behind to a step of the record.
 
 use super::doubts::{backlog_warning, failure, uneven_end_warning};
+use super::judge::has_rate;
 use super::mix::mix_checks;
 use crate::backend::DeviceFacts;
 use crate::config::StepPlan;
@@ -82,14 +83,13 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     let (failed_count, submitted_count) = (sum(|o| o.failed_count), sum(|o| o.submitted_count));
     let directions = Op::ALL.map(|op| direction(op, &end, &totals));
     let streams = streams(facts.plan, &end.outcomes, &facts.devices, totals.window_ns);
-    let mix = mix_checks(facts.plan, &end.outcomes, &facts.devices);
+    let (mix, mix_ios_count) = mix_checks(facts.plan, &end.outcomes, &facts.devices);
     let mut warnings = self_checks(&check_input(
         &facts,
         &end,
         &totals,
         &directions,
-        &mix,
-        submitted_count,
+        (&mix, mix_ios_count),
     ));
     warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
@@ -131,7 +131,7 @@ pub(super) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
         reactors: end
             .outcomes
             .iter()
-            .map(|o| reactor_use(o, totals.window_ns))
+            .map(|o| reactor_use(o, totals.window_ns, has_rate(facts.plan)))
             .collect(),
         slowest: slowest(facts.plan, &end.outcomes, &facts.devices, totals.window_ns),
         streams,
@@ -150,10 +150,15 @@ fn direction(op: Op, end: &TeamEnd, totals: &Totals) -> Option<Direction> {
         return None;
     }
     let mut latencies = end.collected.latency[op as usize].clone();
+    let mut scheduled = end.collected.scheduled[op as usize].clone();
     let ios_count = latencies.count();
     for io in totals.abandoned.iter().filter(|io| io.io.op == op) {
         latencies.record_censored(io.age_ns);
+        let scheduled_age_ns = io.scheduled_age_ns.into_iter();
+        scheduled_age_ns.for_each(|age_ns| scheduled.record_censored(age_ns));
     }
+    // Every window's end cuts off some that have hardly begun to wait, as it does what is in flight.
+    scheduled.forget_ages_within(latencies.percentile_ns(5_000).unwrap_or(0));
     let bytes_count = end.collected.bytes_count[op as usize];
     Some(Direction {
         ios_count,
@@ -161,7 +166,7 @@ fn direction(op: Op, end: &TeamEnd, totals: &Totals) -> Option<Direction> {
         iops: per_second(ios_count, totals.window_ns),
         bytes_per_s: per_second(bytes_count, totals.window_ns),
         latency_ns: latencies.summary()?,
-        scheduled_latency_ns: end.collected.scheduled[op as usize].summary(),
+        scheduled_latency_ns: scheduled.summary(),
         histogram: latencies.buckets(),
     })
 }
@@ -173,8 +178,7 @@ fn check_input(
     end: &TeamEnd,
     totals: &Totals,
     directions: &[Option<Direction>],
-    mix: &[crate::record::MixCheck],
-    submitted_count: u64,
+    (mix, mix_ios_count): (&[crate::record::MixCheck], u64),
 ) -> CheckInput {
     let mut all = LatencyHistogram::new();
     end.collected
@@ -201,13 +205,21 @@ fn check_input(
             .flatten()
             .map(|d| d.latency_ns.clone())
             .collect(),
+        // These are divided here; records of elsewhere may tell others.
+        rates: Vec::new(),
         mix: mix.to_vec(),
-        mix_ios_count: submitted_count,
+        mix_ios_count,
+        streams_count: facts.plan.streams.len() as u64,
         outside_count: outside_count(facts.plan, &end.outcomes),
         drain_max_ns: end
             .outcomes
             .iter()
             .map(|o| o.drain_max_ns)
+            .max()
+            .unwrap_or(0),
+        lost_max_ns: (end.outcomes.iter())
+            .map(|o| o.failed_max_ns)
+            .chain(totals.abandoned.iter().map(|io| io.age_ns))
             .max()
             .unwrap_or(0),
         tool_cost_ns: facts.tool_cost_ns,
@@ -277,20 +289,23 @@ fn outside_count(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> u64 {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn reactor_use(outcome: &ReactorOutcome, window_ns: u64) -> ReactorUse {
+fn reactor_use(outcome: &ReactorOutcome, window_ns: u64, has_rate: bool) -> ReactorUse {
     let ios_count: u64 = outcome.streams.iter().map(ios_of).sum();
     let real = outcome.cpu.is_some();
-    let busy_ns = (outcome.busy_ns + outcome.worker_ns) as f64;
-    let source = match (real, outcome.busy_is_cpu_time) {
-        (false, _) => "none",
-        (true, true) if outcome.worker_ns > 0 => "thread-and-worker-cpu-time",
-        (true, true) => "thread-cpu-time",
-        (true, false) => "polls",
+    let busy_ns = (outcome.busy_ns + outcome.worker_ns.unwrap_or(0)) as f64;
+    let source = match (real, outcome.busy_is_cpu_time, outcome.worker_ns) {
+        (false, ..) => "none",
+        (true, true, None) => "thread-cpu-time-alone",
+        (true, true, Some(0)) => "thread-cpu-time",
+        (true, true, Some(_)) => "thread-and-worker-cpu-time",
+        (true, false, _) => "polls",
     };
+    // Thread time is spent on waiting for arrivals too: no I/O costs it.
+    let is_of_ios = !(outcome.busy_is_cpu_time && has_rate) && outcome.worker_ns.is_some();
     ReactorUse {
         cpu: outcome.cpu,
         busy_ratio: (real && window_ns > 0).then(|| busy_ns / window_ns as f64),
-        busy_ns_per_io: (real && ios_count > 0).then(|| busy_ns / ios_count as f64),
+        busy_ns_per_io: (real && is_of_ios && ios_count > 0).then(|| busy_ns / ios_count as f64),
         busy_source: source.to_owned(),
         polls_count: outcome.polls_count,
         ios_count,

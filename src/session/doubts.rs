@@ -5,6 +5,9 @@ use crate::config::StepPlan;
 use crate::reactor::{ReactorOutcome, StopCause};
 use crate::record::{Failure, Warning};
 
+/// The warning that arrivals were not kept up with.
+pub(super) const OVERLOAD: &str = "overload";
+
 /// Streams that run out of I/Os at different times leave the step at part of its load for the rest.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn uneven_end_warning(plan: &StepPlan, outcomes: &[ReactorOutcome]) -> Option<Warning> {
@@ -53,7 +56,7 @@ pub(super) fn backlog_warning(outcomes: &[ReactorOutcome], window_ns: u64) -> Op
     #[allow(clippy::cast_precision_loss)]
     let oldest_ms = oldest_ns as f64 / 1e6;
     Some(Warning {
-        kind: "overload".to_owned(),
+        kind: OVERLOAD.to_owned(),
         text: format!(
             "{count} arrivals were still waiting at the end, the oldest for {oldest_ms:.1} ms: the device does not keep up with the rate"
         ),
@@ -62,18 +65,31 @@ pub(super) fn backlog_warning(outcomes: &[ReactorOutcome], window_ns: u64) -> Op
     })
 }
 
+/// The devices of these streams, each once, in the order of the step.
+fn of_streams(facts: &StepFacts<'_>, streams: impl Iterator<Item = u32>) -> String {
+    let mut places: Vec<u32> = streams
+        .map(|stream| facts.plan.streams[stream as usize].device_index)
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    let paths = places
+        .into_iter()
+        .map(|place| facts.devices[place as usize].path.as_str());
+    paths.collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn failure(
     outcomes: &[ReactorOutcome],
     totals: &Totals,
     facts: &StepFacts<'_>,
     failed_count: u64,
 ) -> Option<Failure> {
-    let device = facts
-        .devices
-        .iter()
-        .map(|d| d.path.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let streams = || outcomes.iter().flat_map(|o| &o.streams);
+    let all = || of_streams(facts, streams().map(|stream| stream.index));
+    let failing = || {
+        let streams = streams().filter(|stream| stream.failed_count > 0);
+        of_streams(facts, streams.map(|stream| stream.index))
+    };
     let make = |kind: &str, text: String, next_step: &str| {
         Some(Failure {
             kind: kind.to_owned(),
@@ -82,7 +98,9 @@ pub(super) fn failure(
             exit_code: 1,
         })
     };
-    if let Some(status) = outcomes.iter().find_map(|o| o.gone) {
+    if let Some((_, status)) = outcomes.iter().find_map(|o| o.gone) {
+        let gone = outcomes.iter().filter_map(|o| o.gone);
+        let device = of_streams(facts, gone.map(|(stream, _)| stream));
         let status = crate::measure::status_name(status);
         return make(
             "gone",
@@ -92,6 +110,7 @@ pub(super) fn failure(
     }
     if outcomes.iter().any(|o| o.stuck) {
         let oldest = totals.abandoned.first()?;
+        let device = of_streams(facts, totals.abandoned.iter().map(|io| io.stream));
         #[allow(clippy::cast_precision_loss)]
         let age_s = oldest.age_ns as f64 / 1e9;
         let text = format!(
@@ -107,12 +126,14 @@ pub(super) fn failure(
         );
     }
     if outcomes.iter().any(|o| o.cause == StopCause::ErrorLimit) {
+        let device = failing();
         let text = format!("{device}: stopped after {failed_count} failed I/Os (max_errors)");
         return make("error-limit", text, "see the list of errors");
     }
     let counted = |o: &ReactorOutcome| o.streams.iter().map(ios_of).sum::<u64>();
     let signalled = outcomes.iter().any(|o| o.cause >= StopCause::Signal);
     if failed_count == 0 && !signalled && outcomes.iter().map(counted).sum::<u64>() == 0 {
+        let device = all();
         let text = format!("{device}: no I/O completed inside the window: nothing was measured");
         return make(
             "no-samples",
@@ -121,6 +142,7 @@ pub(super) fn failure(
         );
     }
     if failed_count > 0 {
+        let device = failing();
         let text = format!("{device}: {failed_count} I/Os failed; they are in no figure");
         return make("io-errors", text, "see the list of errors");
     }

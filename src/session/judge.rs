@@ -1,5 +1,6 @@
 //! Adds path, ceilings and verdict to the record of a step.
 
+use super::doubts::OVERLOAD;
 use super::path::{Moved, SeenPath, Workload, ceilings, loads};
 use crate::ceiling::evidence::{Between, Evidence, Members, Peer};
 use crate::ceiling::host::HostEvidence;
@@ -105,8 +106,15 @@ fn evidence_of<'a>(
         host: proofs.host,
         members: proofs.members.as_ref(),
         peers: &proofs.peers,
-        has_rate: plan.streams.iter().any(|s| s.arrival != Arrival::Closed),
+        has_rate: has_rate(plan),
+        is_overloaded: step.warnings.iter().any(|one| one.kind == OVERLOAD),
     }
+}
+
+/// Whether arrivals limit what the reactors do.
+pub(super) fn has_rate(plan: &StepPlan) -> bool {
+    let mut streams = plan.streams.iter();
+    streams.any(|stream| stream.arrival != Arrival::Closed)
 }
 
 /// The controllers that are not the device itself.
@@ -180,7 +188,7 @@ fn workload(step: &Step, plan: &StepPlan, proofs: &Proofs) -> Option<Workload> {
         read_ratio: read as f64 / (read + write) as f64,
         block_bytes,
         is_polled: is_polled(step),
-        host_iops: proofs.host_iops.or_else(|| host_iops(step)),
+        host_iops: at_least_done(proofs.host_iops.or_else(|| host_iops(step, plan)), step),
     })
 }
 
@@ -196,10 +204,17 @@ fn polls_in_kernel(step: &Step) -> bool {
         .any(|feature| feature.starts_with("polled: yes") || feature == "polled")
 }
 
+/// Reactors can do no less than what the step did, whatever burns or workers beside them cost.
+fn at_least_done(host_iops: Option<f64>, step: &Step) -> Option<f64> {
+    let both = [&step.read, &step.write].into_iter().flatten();
+    let done_iops = both.map(|direction| direction.iops).sum();
+    host_iops.map(|most| most.max(done_iops))
+}
+
 /// What the reactors could drive at the busy time that they had for each I/O. Not where polls spin in the
-/// kernel: those look busy and are not.
-fn host_iops(step: &Step) -> Option<f64> {
-    if polls_in_kernel(step) || step.reactors.is_empty() {
+/// kernel, or reactors for the next arrival: those look busy and are not, and the load would be its own ceiling.
+fn host_iops(step: &Step, plan: &StepPlan) -> Option<f64> {
+    if polls_in_kernel(step) || has_rate(plan) || step.reactors.is_empty() {
         return None;
     }
     let rates = step
@@ -207,4 +222,24 @@ fn host_iops(step: &Step) -> Option<f64> {
         .iter()
         .map(|reactor| Some(1e9 / reactor.busy_ns_per_io.filter(|ns| *ns > 0.0)?));
     rates.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_host_is_never_slower_than_what_it_did() {
+        let text = include_str!("../../tests/fixtures/records/normal_read.json");
+        let record: crate::record::Record = serde_json::from_str(text).unwrap();
+        let step = &record.steps[0];
+        let done_iops = step.read.as_ref().unwrap().iops;
+        assert_eq!(at_least_done(Some(done_iops / 1.27), step), Some(done_iops));
+        assert_eq!(
+            at_least_done(Some(done_iops * 2.0), step),
+            Some(done_iops * 2.0)
+        );
+        assert_eq!(at_least_done(None, step), None);
+    }
 }

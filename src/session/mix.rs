@@ -16,12 +16,13 @@ struct Share {
     all_count: u64,
 }
 
-/// Every share of the step's mixes, summed over the streams that ask for the same.
+/// Every share of the step's mixes, summed over the streams that ask for the same, and over how many I/Os the
+/// one with the fewest was taken.
 pub(super) fn mix_checks(
     plan: &StepPlan,
     outcomes: &[ReactorOutcome],
     devices: &[DeviceFacts],
-) -> Vec<MixCheck> {
+) -> (Vec<MixCheck>, u64) {
     let mut shares: Vec<Share> = Vec::new();
     for stream in outcomes.iter().flat_map(|outcome| &outcome.streams) {
         let spec = &plan.streams[stream.index as usize];
@@ -40,13 +41,15 @@ pub(super) fn mix_checks(
         }
     }
     shares.retain(|share| share.all_count > 0);
+    let fewest_count = shares.iter().map(|share| share.all_count).min();
     #[allow(clippy::cast_precision_loss)]
     let check = |share: Share| MixCheck {
         achieved_pct: share.got_count as f64 * 100.0 / share.all_count as f64,
         share: share.name,
         asked_pct: share.asked_pct,
     };
-    shares.into_iter().map(check).collect()
+    let checks = shares.into_iter().map(check).collect();
+    (checks, fewest_count.unwrap_or(0))
 }
 
 fn shares_of(spec: &StreamSpec, generator: &Generator, block_bytes: u64) -> Vec<Share> {

@@ -165,10 +165,17 @@ impl Generator {
         self.issued_count - self.random_count()
     }
 
+    /// Whether the next is a flush.
+    #[must_use]
+    #[inline]
+    pub fn flush_is_due(&self) -> bool {
+        (self.flush_every).is_some_and(|every| self.writes_since_flush >= every)
+    }
+
     /// The next I/O of a stream with mixes, flushes or probes. Out of line, so that the short way stays short.
     #[inline(never)]
     fn next_mixed(&mut self) -> Option<Io> {
-        if (self.flush_every).is_some_and(|every| self.writes_since_flush >= every) {
+        if self.flush_is_due() {
             self.writes_since_flush = 0;
             self.flushes_count += 1;
             return Some(Io::FLUSH);

@@ -198,7 +198,7 @@ fn published(dir: &Path, name: &str, iops: f64, mean_ns: u64) -> String {
     (step.depth.asked_count, step.depth.in_flight_mean) = (128, 128.0);
     let read = step.read.as_mut().unwrap();
     (read.ios_count, read.iops) = ((iops * 60.0) as u64, iops);
-    read.bytes_per_s = iops * 4096.0;
+    (read.bytes_count, read.bytes_per_s) = (read.ios_count * 4096, iops * 4096.0);
     read.histogram = vec![(mean_ns, read.ios_count)];
     read.latency_ns = Latency {
         min: mean_ns,

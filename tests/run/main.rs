@@ -10,6 +10,7 @@ mod compare_suites;
 mod invariants;
 mod lanes;
 mod load;
+mod numbers;
 mod outcomes;
 mod outputs;
 mod peak;

@@ -67,7 +67,7 @@ impl Model {
         let Reverse(free_ns) = self.servers.pop().unwrap_or(Reverse(0));
         let mut start_ns = now.0.max(free_ns);
         start_ns = start_ns.max(self.pass_cap(start_ns));
-        start_ns = start_ns.max(self.pass_band(start_ns, io.lba, bytes));
+        start_ns = start_ns.max(self.pass_band(start_ns, io.lba, carried_bytes));
         start_ns = self.after_stall(start_ns);
         let done_ns = start_ns.saturating_add(self.service_ns(io));
         self.servers.push(Reverse(done_ns));

@@ -120,11 +120,16 @@ impl SimSpec {
     /// [`SimError`] naming the key and what is allowed.
     pub fn parse(text: &str) -> Result<Self, SimError> {
         let mut spec = Self::default();
+        let mut given: Vec<&str> = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| error(part, format!("write key=value; keys are {KEYS}")))?;
             spec.set(key, value)?;
+            if given.contains(&key) {
+                return Err(error(key, "given twice; write it once"));
+            }
+            given.push(key);
         }
         Ok(spec)
     }
@@ -305,6 +310,7 @@ mod tests {
     fn wrong_keys_and_values_are_named() {
         for text in [
             "latency=0s",
+            "latency=1us,latency=2us",
             "parallelism=4294967295",
             "latncy=1us",
             "latency",

@@ -3,12 +3,17 @@
 use super::metric::{Metric, names};
 use crate::record::{ComparedMetric, Comparison};
 
+/// Figures within this share of each other are the same.
+const EQUAL_RATIO: f64 = 1e-9;
+
 /// One criterion that must not come true.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
     text: String,
     direction: Option<&'static str>,
     metric: &'static str,
+    /// A latency of which it is not said from when it counts: from the scheduled arrival where there is a rate.
+    is_unsaid: bool,
     /// More than the limit fails; otherwise less.
     is_above: bool,
     limit_pct: f64,
@@ -37,7 +42,7 @@ impl std::str::FromStr for Criterion {
         let at = text
             .find(['>', '<'])
             .ok_or_else(|| fail("there is neither > nor <".to_owned()))?;
-        let (direction, metric) = named(text[..at].trim()).map_err(fail)?;
+        let (direction, metric, is_service) = named(text[..at].trim()).map_err(fail)?;
         let limit = text[at + 1..].trim();
         let number = limit
             .strip_suffix('%')
@@ -57,30 +62,41 @@ impl std::str::FromStr for Criterion {
             text: text.to_owned(),
             direction,
             metric,
+            is_unsaid: !is_service && scheduled(metric).is_some(),
             is_above: text.as_bytes()[at] == b'>',
             limit_pct,
         })
     }
 }
 
-/// `p99`, `read.p99`, `p99.9`, `write.p99_9`.
-fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
+/// The same latency from the scheduled arrival on; `None` of other figures.
+fn scheduled(metric: &str) -> Option<&'static str> {
+    let is_it = |name: &&&str| name.strip_prefix("scheduled_") == Some(metric);
+    names().iter().find(is_it).copied()
+}
+
+/// `p99`, `read.p99`, `p99.9`, `write.service_p99_9`: direction, metric, and whether it counts from the submission.
+fn named(words: &str) -> Result<(Option<&'static str>, &'static str, bool), String> {
     let normal = words.replace("p99.9", "p99_9");
     let (direction, name) = match normal.split_once('.') {
         Some((direction, name)) => (Some(direction), name),
         None => (None, normal.as_str()),
     };
+    let service = (name.strip_prefix("service_")).filter(|name| scheduled(name).is_some());
+    let name = service.unwrap_or(name);
     let known = names().iter().find(|known| **known == name);
     let Some(metric) = known else {
         return Err(format!(
-            "`{words}` is no metric; metrics are {}",
+            "`{words}` is no metric; metrics are {}; service_ in front of a latency means it from submission where there is a rate",
             names().join(", ")
         ));
     };
     match direction {
-        None => Ok((None, metric)),
+        None => Ok((None, metric, service.is_some())),
         Some(direction) => match Metric::named(direction, metric) {
-            Some(found) if !direction.is_empty() => Ok((Some(found.direction()), metric)),
+            Some(found) if !direction.is_empty() => {
+                Ok((Some(found.direction()), metric, service.is_some()))
+            }
             _ => Err(format!(
                 "`{direction}` is no direction; read, write, trim, writezeroes and flush are"
             )),
@@ -89,11 +105,25 @@ fn named(words: &str) -> Result<(Option<&'static str>, &'static str), String> {
 }
 
 impl Criterion {
-    fn applies(&self, metric: &ComparedMetric) -> bool {
-        metric.metric == self.metric
+    /// Whether it is about this one of a step's figures.
+    fn applies(&self, metric: &ComparedMetric, all: &[ComparedMetric]) -> bool {
+        let scheduled = scheduled(self.metric).filter(|scheduled| {
+            let is_it = |one: &ComparedMetric| {
+                one.direction == metric.direction && one.metric == *scheduled
+            };
+            self.is_unsaid && all.iter().any(is_it)
+        });
+        metric.metric == scheduled.unwrap_or(self.metric)
             && self
                 .direction
                 .is_none_or(|direction| metric.direction == direction)
+    }
+
+    /// Whether `b` lies further from `a` than the limit. At the limit it does not, whatever the last bits say.
+    fn is_beyond(&self, a: f64, b: f64) -> bool {
+        let beyond = b - a * (1.0 + self.limit_pct / 100.0);
+        let beyond = if self.is_above { beyond } else { -beyond };
+        beyond > EQUAL_RATIO * a.max(b)
     }
 
     /// Every figure of the comparison that makes it come true, in words; and one where it has nothing to
@@ -104,7 +134,8 @@ impl Criterion {
         let mut misses = Vec::new();
         let mut looked_count = 0;
         for step in &comparison.steps {
-            for metric in step.metrics.iter().filter(|metric| self.applies(metric)) {
+            let all = &step.metrics;
+            for metric in all.iter().filter(|metric| self.applies(metric, all)) {
                 for against in &metric.against {
                     let side = against.side_index as usize;
                     let means = (metric.means[0], metric.means.get(side).copied().flatten());
@@ -114,12 +145,7 @@ impl Criterion {
                     }
                     looked_count += 1;
                     let change_pct = (b / a - 1.0) * 100.0;
-                    let comes_true = if self.is_above {
-                        change_pct > self.limit_pct
-                    } else {
-                        change_pct < self.limit_pct
-                    };
-                    if comes_true {
+                    if self.is_beyond(a, b) {
                         let label = &comparison.sides[side].label;
                         misses.push(format!(
                             "{}: {} {} of {label} changed by {change_pct:+.2} %",
@@ -161,6 +187,17 @@ mod tests {
             (criterion.metric, criterion.direction),
             ("p99_9", Some("write"))
         );
+    }
+
+    #[test]
+    fn a_change_of_just_the_limit_is_not_beyond_it() {
+        let is_beyond = |text: &str, a, b| text.parse::<Criterion>().unwrap().is_beyond(a, b);
+        for (a, limit_pct, b) in [(1e5, 1, 1.01e5), (1e5, 10, 1.1e5), (3e5, 7, 3.21e5)] {
+            assert!(!is_beyond(&format!("mean>+{limit_pct}%"), a, b));
+            assert!(is_beyond(&format!("mean>+{limit_pct}%"), a, b * 1.000_001));
+        }
+        assert!(!is_beyond("iops<-10%", 1e5, 0.9e5));
+        assert!(is_beyond("iops<-10%", 1e5, 0.899_999e5));
     }
 
     #[test]

@@ -257,16 +257,25 @@ fn foreign_checks(side: &SavedSide) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for record in &side.records {
         for step in &record.steps {
-            for mut warning in self_checks(&check_input(step)) {
+            for mut warning in contradictions(step) {
                 warning.text = format!("{}, step `{}`: {}", side.name, step.name, warning.text);
-                // Where lanemark itself did not doubt it, it is no fault of lanemark's.
-                "do not trust these latencies, or ask whoever measured them"
-                    .clone_into(&mut warning.next_step);
                 warnings.push(warning);
             }
         }
     }
     warnings
+}
+
+/// Where the figures of a step as it was saved contradict each other.
+#[must_use]
+pub fn contradictions(step: &Step) -> Vec<Warning> {
+    let mut found = self_checks(&check_input(step));
+    for warning in &mut found {
+        // Where lanemark itself did not doubt it, it is no fault of lanemark's.
+        "do not trust these figures, or ask whoever measured them"
+            .clone_into(&mut warning.next_step);
+    }
+    found
 }
 
 /// What the checks look at, as far as a record holds it.
@@ -277,6 +286,13 @@ fn foreign_checks(side: &SavedSide) -> Vec<Warning> {
 )]
 fn check_input(step: &Step) -> CheckInput {
     let all: Vec<_> = directions(step).map(|(_, direction)| direction).collect();
+    let rates = directions(step).flat_map(|(name, direction)| {
+        let (iops, bytes) = (direction.iops, direction.bytes_per_s);
+        [
+            (format!("{name} IOPS"), iops, direction.ios_count),
+            (format!("{name} bytes"), bytes, direction.bytes_count),
+        ]
+    });
     let ios_count: u64 = all.iter().map(|direction| direction.ios_count).sum();
     let sum_ns: f64 = all
         .iter()
@@ -299,8 +315,10 @@ fn check_input(step: &Step) -> CheckInput {
             .iter()
             .map(|direction| direction.latency_ns.clone())
             .collect(),
+        rates: rates.collect(),
         mix: step.mix.clone(),
         mix_ios_count: step.submitted_count,
+        streams_count: step.streams.len() as u64,
         ..CheckInput::default()
     }
 }

@@ -147,6 +147,7 @@ fn reactor_text(reactor: &ReactorUse) -> String {
         .map_or(NOT_AVAILABLE.to_owned(), show::time);
     let source = match reactor.busy_source.as_str() {
         "thread-cpu-time" => "CPU time",
+        "thread-cpu-time-alone" => "CPU time; too short to see kernel workers",
         "thread-and-worker-cpu-time" => "CPU time, kernel workers included",
         other => other,
     };
