@@ -138,11 +138,7 @@ impl Asked {
     }
 
     /// The result goes into nothing that is read, measured or in use.
-    fn judge_output(
-        &self,
-        output: &Output,
-        sysfs: &Sysfs,
-    ) -> Result<(), CompareError> {
+    fn judge_output(&self, output: &Output, sysfs: &Sysfs) -> Result<(), CompareError> {
         const READ: &str = "it is read by this comparison";
         let mut inputs: Vec<(&Path, &str)> = Vec::new();
         match &self.sides {

@@ -8,16 +8,6 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// A record of a simulated run.
-fn record_in(dir: &Path, name: &str, words: &str) -> String {
-    let path = dir.join(name).display().to_string();
-    let ran = run(&format!(
-        "run --device sim --runtime 20ms --progress none --format json -o {path} {words}"
-    ));
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    path
-}
-
 /// The verb is refused with these words, and the file keeps its bytes.
 #[track_caller]
 fn refused(words: &str, file: &Path, why: &str) {
@@ -31,7 +21,12 @@ fn refused(words: &str, file: &Path, why: &str) {
 /// A record there would be taken for one of this run, a step for one that is finished.
 #[test]
 fn a_folder_with_files_of_others_takes_no_run() {
-    for name in ["record.json", "steps.csv", "series.jsonl", "steps/00001-x.json"] {
+    for name in [
+        "record.json",
+        "steps.csv",
+        "series.jsonl",
+        "steps/00001-x.json",
+    ] {
         let dir = folder();
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -53,10 +48,17 @@ fn a_folder_that_cannot_be_made_is_found_before_anything_runs() {
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     for place in [file.join("run"), file, "/proc/no/such".into()] {
-        let words = format!("run --device sim --runtime 20ms --output-dir {}", place.display());
+        let words = format!(
+            "run --device sim --runtime 20ms --output-dir {}",
+            place.display()
+        );
         let ran = run(&words);
         assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains("name a folder you may write to"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("name a folder you may write to"),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stdout.is_empty(), "{}", ran.stdout);
     }
 }
@@ -78,7 +80,12 @@ fn files_of_a_run_have_the_mode_of_any_new_file() {
     let steps = std::fs::read_dir(run_dir.join("steps")).unwrap();
     let steps = steps.map(|entry| entry.unwrap().path());
     let whole = ["run.json", "record.json", "steps.csv", "series.jsonl"];
-    for path in whole.map(|name| run_dir.join(name)).into_iter().chain(steps).chain([single]) {
+    for path in whole
+        .map(|name| run_dir.join(name))
+        .into_iter()
+        .chain(steps)
+        .chain([single])
+    {
         assert_eq!(mode(&path), mode(&plain), "{}", path.display());
     }
 }
@@ -102,27 +109,5 @@ fn no_verb_replaces_a_file_that_its_job_is_read_from() {
             let words = format!("{words} --progress none -o {}", file.display());
             refused(&words, file, "it is read as the job");
         }
-    }
-}
-
-#[test]
-fn no_verb_replaces_a_file_that_is_in_use() {
-    let dir = folder();
-    let record = record_in(dir.path(), "r.json", "");
-    let path = dir.path().join("held");
-    std::fs::write(&path, "bytes of somebody").unwrap();
-    let file = std::fs::File::open(&path).unwrap();
-    file.lock().unwrap();
-    let held = path.display();
-    for words in [
-        format!("report {record} -o {held}"),
-        format!("lanes null -o {held}"),
-        format!("compare {record} {record} -o {held}"),
-        format!("run --device sim --runtime 20ms --progress none -o {held}"),
-        format!("peak --device sim --progress none -o {held}"),
-        format!("load --device sim --progress none -o {held}"),
-        format!("scale --device sim:seed=1 --device sim:seed=2 --progress none -o {held}"),
-    ] {
-        refused(&words, &path, "locked by");
     }
 }
