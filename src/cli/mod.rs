@@ -53,6 +53,7 @@ use std::path::Path;
 /// Runs the program: the whole command line, the program's name first.
 pub fn main(args: &[OsString]) -> Exit {
     diagnostics::listen();
+    standin::outlive_file_limit();
     if let Err(lack) = crate::spdk::check_transports() {
         output::warn(&Warning {
             kind: "spdk".to_owned(),

@@ -112,6 +112,12 @@ pub fn run(work: impl FnOnce() -> u8) -> Result<u8, Died> {
     }
 }
 
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG, instead of ending the process.
+pub fn outlive_file_limit() {
+    // SAFETY: integers only; no handler is installed, and the disposition concerns this process and its children.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Lets the signals that ask for an end wait, from before [`run`]: for what must be undone after it.
 pub fn hold_signals() {
     mask_signals(libc::SIG_BLOCK);
