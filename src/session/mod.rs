@@ -29,6 +29,7 @@ mod observer;
 mod open;
 mod open_sg;
 mod open_uring_cmd;
+mod overlap;
 pub mod path;
 mod place;
 mod preflight_polling;
