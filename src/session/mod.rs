@@ -55,6 +55,6 @@ pub use nodes::{NearAndFar, near_and_far};
 pub use observer::{Observer, Phase, Silent, Snapshot};
 pub use open::Opened;
 pub use queue_cost::QueueCost;
-pub use readiness::{never_written, prepare};
+pub use readiness::{may_prepare, never_written, prepare};
 pub use scratch::{Scratch, ScratchSpec, Setup};
 pub use step::{Probe, Session};

@@ -12,6 +12,7 @@ mod load;
 mod outcomes;
 mod outputs;
 mod peak;
+mod prepare;
 mod probe;
 mod quick;
 mod rounds;
