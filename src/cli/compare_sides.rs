@@ -335,12 +335,33 @@ fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareEr
         };
         let records: Result<Vec<_>, CompareError> =
             paths.iter().map(|path| record(Path::new(path))).collect();
+        let records = records?;
+        each_once(&paths, &records)?;
         sides.push(SavedSide {
             name: (*operand).to_owned(),
-            records: records?,
+            records,
         });
     }
     Ok(Sides::Saved(sides))
+}
+
+/// One run under several names would pass for several that agree to the last digit.
+fn each_once(paths: &[&str], records: &[Record]) -> Result<(), CompareError> {
+    let is_same = |one: &Record, other: &Record| {
+        one.seed == other.seed && one.steps == other.steps && one.environment == other.environment
+    };
+    for (index, record) in records.iter().enumerate() {
+        let first = records[..index]
+            .iter()
+            .position(|known| is_same(known, record));
+        if let Some(first) = first {
+            return Err(CompareError::Usage(format!(
+                "{} and {} hold one and the same run: on a side it counts once; name records of different runs",
+                paths[first], paths[index]
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The record of a run, from its file or the folder that it was kept in.

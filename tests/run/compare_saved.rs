@@ -79,6 +79,31 @@ fn several_records_a_side_give_intervals() {
 }
 
 #[test]
+fn one_run_under_several_names_is_refused() {
+    let dir = scratch_dir();
+    let words = "--device sim:latency=90us..110us --runtime 50ms --seed 5";
+    let one = record_of(dir.path(), "a.json", words);
+    let other = record_of(dir.path(), "b.json", "--device sim --runtime 50ms --seed 5");
+    let (copy, folder) = (dir.path().join("copy.json"), dir.path().join("run"));
+    std::fs::copy(&one, &copy).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::hard_link(&one, folder.join("record.json")).unwrap();
+    let (a, b) = (one.display(), other.display());
+    for again in [&one, &copy, &folder] {
+        for words in [
+            format!("{a},{} {b} --accept all", again.display()),
+            format!("{b} {a},{} --accept all", again.display()),
+        ] {
+            let (code, text) = refused(&words);
+            assert!(
+                code == 2 && text.contains("one and the same run"),
+                "{words}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn records_of_different_things_are_refused_with_what_differs() {
     let dir = scratch_dir();
     let record = |name: &str, words: &str| {
