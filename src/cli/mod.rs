@@ -86,12 +86,8 @@ fn with_words(mut verb: Verb, args: &[OsString]) -> Verb {
 
 fn verb(what: Verb) -> Exit {
     match what {
-        // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) if args.claim => claimed::run(&args),
-        Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, died),
-        },
+        Verb::Run(args) => in_child(args.format, || run::run(&args)),
         Verb::Suite(SuiteVerb::List { format }) => suites::list(format),
         Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
         Verb::Suite(SuiteVerb::Run(args)) => verb(Verb::Run(args)),
@@ -101,39 +97,13 @@ fn verb(what: Verb) -> Exit {
             listed(format, list)
         }
         Verb::Compare(args) if args.claim => claimed::compare(&args),
-        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
-        },
-        Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
-        },
-        Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
-        },
-        Verb::Scale(args) => match standin::run(|| scale::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
-        },
+        Verb::Compare(args) => in_child(args.result.format, || compare::run(&args)),
+        Verb::Peak(args) => in_child(args.result.format, || peak::run(&args)),
+        Verb::Load(args) => in_child(args.result.format, || load::run(&args)),
+        Verb::Scale(args) => in_child(args.result.format, || scale::run(&args)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
-        Verb::Calibrate(args) => {
-            let work = || {
-                standin::release_signals();
-                calibrated(&args).code()
-            };
-            standin::run(work)
-                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
-        }
-        Verb::Lanes(args) => {
-            let work = || {
-                standin::release_signals();
-                lanes::run(&args).code()
-            };
-            standin::run(work)
-                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
-        }
+        Verb::Calibrate(args) => in_child(args.format.into(), || calibrated(&args)),
+        Verb::Lanes(args) => in_child(args.format.into(), || lanes::run(&args)),
         Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
         Verb::Release(args) => claim::release(&args, &Sysfs::host()),
         Verb::Report(args) => report::run(&args),
@@ -143,6 +113,16 @@ fn verb(what: Verb) -> Exit {
         ))),
         Verb::Man { dir } => manual(&dir),
     }
+}
+
+/// A device that never answers must not hold the command line: the work is done in a child. Until it listens for
+/// signals (the job may come from a pipe that nobody writes to) one ends it.
+fn in_child(format: Format, work: impl FnOnce() -> Exit) -> Exit {
+    let work = || {
+        standin::release_signals();
+        work().code()
+    };
+    standin::run(work).map_or_else(|died| run::died(format, died), Exit::of_code)
 }
 
 /// A list on stdout, or why there is none: on stderr, and in JSON where that was asked for.
@@ -173,7 +153,11 @@ fn listed(format: ListFormat, list: Result<String, DevicesError>) -> Exit {
 /// What the tool costs, on stdout, or why it cannot be told.
 fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
     let sysfs = Sysfs::host();
-    match calibrate::run(args, &sysfs) {
+    let measured = match output::Output::open(None) {
+        Ok(_) => calibrate::run(args, &sysfs),
+        Err(error) => return handed_over(Err(error)),
+    };
+    match measured {
         Ok(text) => handed_over(output::to_stdout(&text)),
         Err(error) => {
             let failure = Failure {

@@ -171,11 +171,10 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
         Ok(output) => output,
         Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
-    // Before anything that takes time: until then a signal waits.
+    // Before anything is opened. Until then nothing has to be undone, and a signal ends the process.
     let control = Arc::new(Control::default());
-    let job = signals::listen(&control)
-        .map_err(RunError::from)
-        .and_then(|()| judged_job(args, job, &output, &sysfs));
+    let job = judged_job(args, job, &output, &sysfs)
+        .and_then(|job| signals::listen(&control).map(|()| job).map_err(Into::into));
     let job = match job {
         Ok(job) => job,
         // Not known yet whether it is what is measured: nothing is written there, not even to say so.
@@ -206,17 +205,21 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
 /// The process that measured left no word: tells so in its place. It may have died before it had judged the
 /// file of `-o`, so the record goes to stdout.
 pub fn died(format: Format, died: Died) -> Exit {
-    let exit = if died.is_interrupt() {
-        Exit::Interrupted
+    let failure = if died.is_interrupt() {
+        Failure {
+            kind: "interrupted".to_owned(),
+            text: "interrupted before there was a result".to_owned(),
+            next_step: String::new(),
+            exit_code: Exit::Interrupted.code(),
+        }
     } else {
-        Exit::Failed
-    };
-    let failure = Failure {
-        kind: "died".to_owned(),
-        text: died.to_string(),
-        next_step: "look at the kernel's log for want of memory; otherwise please report it"
-            .to_owned(),
-        exit_code: exit.code(),
+        Failure {
+            kind: "died".to_owned(),
+            text: died.to_string(),
+            next_step: "look at the kernel's log for want of memory; otherwise please report it"
+                .to_owned(),
+            exit_code: Exit::Failed.code(),
+        }
     };
     refuse(None, format, &Sysfs::host(), failure)
 }
