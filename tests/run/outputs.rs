@@ -1,8 +1,9 @@
 //! Where results go: never over what is read, measured or in use, by any verb.
 
-use crate::common::run;
-use std::os::unix::fs::MetadataExt;
+use crate::common::{Ran, lanemark, run};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -109,5 +110,83 @@ fn no_verb_replaces_a_file_that_its_job_is_read_from() {
             let words = format!("{words} --progress none -o {}", file.display());
             refused(&words, file, "it is read as the job");
         }
+    }
+}
+
+#[test]
+fn a_closed_stdout_is_found_before_anything_runs() {
+    let dir = folder();
+    let exe = env!("CARGO_BIN_EXE_lanemark");
+    let ran = |words: &str, stdout: &str| {
+        let script = format!("exec {exe} {words} {stdout}");
+        let mut command = Command::new("bash");
+        Ran::of(
+            &command
+                .current_dir(dir.path())
+                .args(["-c", &script])
+                .output()
+                .unwrap(),
+        )
+    };
+    let quick = "run --device sim --runtime 20ms --progress none";
+    for words in [
+        quick,
+        "run --device sim --runtime 20ms --format json",
+        "peak --device sim",
+        "lanes null",
+        "calibrate",
+        "devices",
+        "schema",
+    ] {
+        for closed in [">&-", "1</dev/null"] {
+            let ran = ran(words, closed);
+            assert_eq!(ran.code, 2, "{words} {closed}: {}", ran.stderr);
+            assert!(ran.stderr.contains("stdout is closed"), "{}", ran.stderr);
+        }
+    }
+    // With a file for the result nobody needs it; and the null device is open.
+    assert_eq!(ran(&format!("{quick} -o x"), ">&-").code, 0);
+    assert_eq!(ran(quick, ">/dev/null").code, 0);
+    assert!(
+        lanemark(quick)
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn what_has_no_end_is_no_job_and_no_record() {
+    let dir = folder();
+    let job = dir.path().join("job.yaml");
+    std::fs::write(&job, "include: /dev/zero\nsteps: [{ rw: randread }]\n").unwrap();
+    let image = dir.path().join("disk.img");
+    std::fs::write(&image, [0; 4096]).unwrap();
+    let image = image.display();
+    let mean = "did you mean --device";
+    let mut cases = vec![
+        ("run /dev/zero".to_owned(), mean),
+        (format!("run {image}"), mean),
+        (
+            format!("run {} --device sim", job.display()),
+            "/dev/zero is no job file",
+        ),
+        ("report /dev/zero".to_owned(), "no record"),
+        (format!("report {image}"), "no record"),
+    ];
+    let nodes = std::fs::read_dir("/dev")
+        .unwrap()
+        .map(|entry| entry.unwrap());
+    let mut blocks = nodes.filter(|node| node.file_type().unwrap().is_block_device());
+    if let Some(node) = blocks.next() {
+        let node = node.path();
+        cases.push((format!("run {}", node.display()), mean));
+        cases.push((format!("report {}", node.display()), "a block device"));
+    }
+    for (words, why) in cases {
+        let ran = run(&words);
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
     }
 }
