@@ -91,6 +91,7 @@ fn kept_back(queue: &mut RingQueue<Unsure>, sink: &mut Refill) {
         found += queue.poll(sink, Wait::AtMostNs(1_000_000)).unwrap();
     }
     assert_eq!((found, sink.told.as_slice()), (1, &[Status::Ok][..]));
+    assert_eq!(queue.kept_back_count(), 2);
 }
 
 #[test]
@@ -134,6 +135,7 @@ fn a_doubt_that_comes_to_nothing_ends_soon_and_is_the_last() {
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", sink.told);
     }
     assert_eq!(sink.told[1..], [FAILED; 4]);
+    assert_eq!(queue.kept_back_count(), 0);
     assert_eq!(queue.close(Duration::from_secs(1)).abandoned_count, 0);
 }
 

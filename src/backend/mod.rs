@@ -17,6 +17,7 @@ pub mod sim;
 pub mod spdk;
 pub mod uring;
 pub mod uring_cmd;
+mod write_cache;
 
 pub use facts::{DeviceFacts, DeviceKind};
 pub use null::{NullDevice, NullQueue};
@@ -111,6 +112,11 @@ pub trait Queue {
     /// [`Gone`] when the device is gone. Failed I/Os are not errors: they go to the sink.
     fn poll<S: Sink>(&mut self, sink: &mut S, wait: Wait) -> Result<usize, Gone>;
 
+    /// I/Os that have ended and are not told of yet, since what their end means is not known. Never for long.
+    fn kept_back_count(&self) -> u32 {
+        0
+    }
+
     /// The buffer of a slot that has nothing in flight.
     fn buffer(&mut self, slot: Slot) -> &mut [u8];
 
@@ -146,6 +152,14 @@ pub trait Device {
     /// # Errors
     /// Why it cannot be told, in words.
     fn health(&self) -> Result<crate::record::Health, String> {
+        Err("this backend cannot ask for it".to_owned())
+    }
+
+    /// How its write cache stands now. As [`Device::health`].
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
         Err("this backend cannot ask for it".to_owned())
     }
 

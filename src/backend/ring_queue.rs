@@ -257,6 +257,10 @@ impl<R: Rules> Queue for RingQueue<R> {
         }
     }
 
+    fn kept_back_count(&self) -> u32 {
+        self.doubted.len() as u32
+    }
+
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.ring.buffer(slot)
     }
@@ -267,7 +271,7 @@ impl<R: Rules> Queue for RingQueue<R> {
             notes.add(WORKERS.to_owned());
         }
         Closed {
-            abandoned_count: self.ring.close(limit) + self.doubted.len() as u32,
+            abandoned_count: self.kept_back_count() + self.ring.close(limit),
         }
     }
 }

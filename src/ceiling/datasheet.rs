@@ -12,6 +12,9 @@ pub struct Drive {
     /// what it reports.
     #[serde(rename = "match")]
     pub words: Vec<String>,
+    /// PCI vendor and device where that names the product, for drives whose driver reports no model.
+    #[serde(default)]
+    pub pci: Vec<String>,
     /// Capacity, 10^12 bytes; of the whole card.
     pub capacity_tb: f64,
     /// Controllers on the card.
@@ -65,17 +68,27 @@ pub fn drives() -> &'static [Drive] {
 
 /// The drive of this model and size. Of a card with several controllers each shows a part of the capacity.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn drive(model: &str, capacity_bytes: u64) -> Option<&'static Drive> {
     let words = words_of(model);
-    // Figures of another size are another drive's.
-    let is_size = |drive: &&Drive| {
-        let part_tb = drive.capacity_tb / f64::from(drive.controllers);
-        let own_tb = capacity_bytes as f64 / 1e12;
-        (own_tb - part_tb).abs() <= part_tb / 10.0
-    };
     let is_model = |drive: &&Drive| drive.words.iter().any(|entry| has_all(&words, entry));
-    drives().iter().filter(is_model).find(is_size)
+    let mut known = drives().iter().filter(is_model);
+    known.find(|drive| is_size(drive, capacity_bytes))
+}
+
+/// The same by the PCI IDs of a drive whose driver reports no model.
+#[must_use]
+pub fn drive_on_pci(vendor: u16, device: u16, capacity_bytes: u64) -> Option<&'static Drive> {
+    let id = format!("{vendor:04x}:{device:04x}");
+    let mut known = drives().iter().filter(|drive| drive.pci.contains(&id));
+    known.find(|drive| is_size(drive, capacity_bytes))
+}
+
+/// Figures of another size are another drive's.
+#[allow(clippy::cast_precision_loss)]
+fn is_size(drive: &Drive, capacity_bytes: u64) -> bool {
+    let part_tb = drive.capacity_tb / f64::from(drive.controllers);
+    let own_tb = capacity_bytes as f64 / 1e12;
+    (own_tb - part_tb).abs() <= part_tb / 10.0
 }
 
 /// The rating of a controller by its PCI IDs.
@@ -197,6 +210,10 @@ mod tests {
         ] {
             assert_eq!(name(model, capacity_tb), wanted, "{model} {capacity_tb}");
         }
+        let on_pci = |capacity_bytes| drive_on_pci(0x1344, 0x5161, capacity_bytes);
+        assert_eq!(on_pci(1_400_000_000_000).unwrap().name, "Micron P420M");
+        assert!(on_pci(700_000_000_000).is_none());
+        assert!(drive_on_pci(0x1344, 0x5163, 1_400_000_000_000).is_none());
         assert_eq!(controller(0x1000, 0x0072).unwrap().name, "LSI SAS2008");
         assert!(controller(0x1000, 0x0097).is_none());
     }

@@ -4,7 +4,7 @@
 //! - [`nvme`]: what an NVMe command puts on the wire beside its data, hence I/Os a second by block size.
 //! - [`sas`], [`sata`]: the same for disks.
 //! - [`shared`]: several devices behind common links; [`mix`]: reads and writes at once.
-//! - [`verdict`]: the rules. They are documented in README, under "Lanes", and nowhere else.
+//! - [`verdict`]: the rules. They are documented in README.md of this folder, and nowhere else.
 //!
 //! A ceiling is an upper bound of payload. What is left out can only lower it: DLLPs (acknowledgements and flow
 //! control, 8 bytes each), SKP ordered sets (at least [`pcie::SKP_LEAST_RATIO`] of the line), retries, credits.

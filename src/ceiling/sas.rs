@@ -14,7 +14,12 @@ const FRAME_BYTES: f64 = FRAME_DATA_BYTES + 36.0;
 /// One ALIGN (or NOTIFY) double word in 2,048 keeps two clocks apart.
 const ALIGN_RATIO: f64 = 2047.0 / 2048.0;
 
-/// A phy, or several that make a wide port.
+/// From here on packets of 128b/150b, which have no ALIGNs in them; 8b/10b below.
+const PACKETS_ABOVE_GBIT_PER_S: f64 = 12.0;
+/// Line rates of a phy, Gbit/s.
+const RATES_GBIT_PER_S: [f64; 5] = [1.5, 3.0, 6.0, 12.0, 22.5];
+
+/// A phy, or several of one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SasLink {
     /// Line rate of a phy: 1.5, 3, 6, 12 or 22.5.
@@ -24,10 +29,14 @@ pub struct SasLink {
 }
 
 impl SasLink {
+    fn has_packets(&self) -> bool {
+        self.gbit_per_s > PACKETS_ABOVE_GBIT_PER_S
+    }
+
     /// What all phys carry one way after encoding.
     #[must_use]
     pub fn encoded_bytes_per_s(&self) -> f64 {
-        let encoding = if self.gbit_per_s > 12.0 {
+        let encoding = if self.has_packets() {
             128.0 / 150.0
         } else {
             8.0 / 10.0
@@ -38,12 +47,7 @@ impl SasLink {
     /// Payload of SSP, either way at once.
     #[must_use]
     pub fn ssp_ceiling(&self) -> RateBand {
-        // The packets of 22.5 Gbit/s have no ALIGNs in them.
-        let align = if self.gbit_per_s > 12.0 {
-            1.0
-        } else {
-            ALIGN_RATIO
-        };
+        let align = if self.has_packets() { 1.0 } else { ALIGN_RATIO };
         exact(self.encoded_bytes_per_s() * align * FRAME_DATA_BYTES / FRAME_BYTES)
     }
 
@@ -51,30 +55,62 @@ impl SasLink {
     /// way at a time for each disk.
     #[must_use]
     pub fn stp_ceiling(&self) -> RateBand {
+        if self.has_packets() {
+            return exact(self.encoded_bytes_per_s() * sata::FRAME_RATIO);
+        }
         let phy = sata::SataLink {
             gbit_per_s: self.gbit_per_s,
         };
         times(phy.ceiling(), f64::from(self.phys_count))
     }
+}
 
-    /// Payload where the devices behind the link are slower than it: a connection runs at the slowest rate on
+/// A port: one phy or several, each at a rate of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SasPort {
+    /// How many run at each of the rates.
+    phys_counts: [u32; RATES_GBIT_PER_S.len()],
+}
+
+impl SasPort {
+    /// Of phys that run at these rates, Gbit/s.
+    #[must_use]
+    pub fn of(rates_gbit_per_s: &[f64]) -> Self {
+        let count = |known: f64| {
+            rates_gbit_per_s
+                .iter()
+                .filter(|rate| **rate == known)
+                .count()
+        };
+        Self {
+            phys_counts: RATES_GBIT_PER_S
+                .map(|known| u32::try_from(count(known)).unwrap_or(u32::MAX)),
+        }
+    }
+
+    /// Payload where the devices behind the port may be slower than it: a connection runs at the slowest rate on
     /// its way and holds a phy all the while, unless the expander buffers frames. So a band.
     #[must_use]
     pub fn behind(&self, slowest_gbit_per_s: f64, is_stp: bool) -> RateBand {
-        let slow = Self {
-            gbit_per_s: slowest_gbit_per_s.min(self.gbit_per_s),
-            ..*self
-        };
-        let of = |link: &Self| {
-            if is_stp {
-                link.stp_ceiling()
-            } else {
-                link.ssp_ceiling()
-            }
+        let sum = |most_gbit_per_s: f64| -> f64 {
+            let phys = RATES_GBIT_PER_S.iter().zip(self.phys_counts);
+            phys.map(|(rate, phys_count)| {
+                let link = SasLink {
+                    gbit_per_s: rate.min(most_gbit_per_s),
+                    phys_count,
+                };
+                let band = if is_stp {
+                    link.stp_ceiling()
+                } else {
+                    link.ssp_ceiling()
+                };
+                band.high_bytes_per_s
+            })
+            .sum()
         };
         RateBand {
-            low_bytes_per_s: of(&slow).low_bytes_per_s,
-            high_bytes_per_s: of(self).high_bytes_per_s,
+            low_bytes_per_s: sum(slowest_gbit_per_s),
+            high_bytes_per_s: sum(f64::INFINITY),
         }
     }
 }
@@ -123,10 +159,7 @@ mod tests {
 
     #[test]
     fn slow_disks_behind_a_fast_port_make_a_band() {
-        let port = SasLink {
-            gbit_per_s: 12.0,
-            phys_count: 4,
-        };
+        let port = SasPort::of(&[12.0; 4]);
         let band = port.behind(6.0, false);
         assert!((band.high_bytes_per_s / band.low_bytes_per_s - 2.0).abs() < 1e-9);
         let same = port.behind(12.0, false);
@@ -139,5 +172,26 @@ mod tests {
         let stp = port.behind(3.0, true);
         let disk = sata::SataLink { gbit_per_s: 3.0 }.ceiling();
         assert!((stp.low_bytes_per_s - 4.0 * disk.low_bytes_per_s).abs() < 1e-3);
+    }
+
+    /// Computed apart: 22.5e9 x 128/150 / 8 x 8192/8208 for STP, and SSP's figures above for unlike phys.
+    #[test]
+    fn packets_carry_sata_too_and_unlike_phys_are_summed() {
+        let is_near = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1.0, "{got}");
+        let fast = SasLink {
+            gbit_per_s: 22.5,
+            phys_count: 2,
+        };
+        is_near(fast.stp_ceiling().high_bytes_per_s, 2.0 * 2_395_321_637.43);
+        let unlike = SasPort::of(&[22.5, 12.0]);
+        let ssp = unlike.behind(12.0, false);
+        is_near(ssp.high_bytes_per_s, 2_318_490_566.04 + 1_158_679_245.28);
+        is_near(ssp.low_bytes_per_s, 2.0 * 1_158_679_245.28);
+        let below = SasPort::of(&[12.0, 6.0, 1.5]).behind(6.0, false);
+        is_near(
+            below.high_bytes_per_s,
+            1_158_679_245.28 + 579_339_622.64 + 144_834_905.66,
+        );
+        is_near(below.low_bytes_per_s, 2.0 * 579_339_622.64 + 144_834_905.66);
     }
 }

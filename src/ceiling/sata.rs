@@ -10,6 +10,8 @@ use crate::record::RateBand;
 const FIS_DATA_BYTES: f64 = 8192.0;
 /// SOF, header, CRC, EOF.
 const FIS_OVERHEAD_BYTES: f64 = 16.0;
+/// Payload in a Data FIS of full size on the wire.
+pub(super) const FRAME_RATIO: f64 = FIS_DATA_BYTES / (FIS_DATA_BYTES + FIS_OVERHEAD_BYTES);
 const ALIGN_RATIO: f64 = 254.0 / 256.0;
 
 /// A SATA link.
@@ -24,7 +26,7 @@ impl SataLink {
     #[must_use]
     pub fn ceiling(&self) -> RateBand {
         let encoded = self.gbit_per_s * 1e9 / 8.0 * 0.8;
-        exact(encoded * ALIGN_RATIO * FIS_DATA_BYTES / (FIS_DATA_BYTES + FIS_OVERHEAD_BYTES))
+        exact(encoded * ALIGN_RATIO * FRAME_RATIO)
     }
 }
 

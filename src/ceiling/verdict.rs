@@ -1,4 +1,4 @@
-//! What bound a result. The rules are documented in README, under "Lanes"; they are tried in that order.
+//! What bound a result. The rules are documented in README.md of this folder; they are tried in that order.
 
 use super::evidence::{
     Evidence, Members, curve_and_host, done, fullest, fullest_of_each, is_below_links, kept,
@@ -91,16 +91,19 @@ fn nothing_to_judge(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Ver
 }
 
 fn link_errors(error: &CounterDelta) -> Verdict {
-    let grown = error.grown_count.map_or_else(
-        || "went backwards".to_owned(),
-        |count| format!("grew by {count}"),
-    );
+    let (when, next_step) = if error.is_unread {
+        ("after", "find out why it does not answer any more")
+    } else {
+        ("while", "look for a bad contact, cable or riser")
+    };
     let why = format!(
-        "{} of {} {grown} while it was measured: the verdict is void",
-        error.counter, error.at
+        "{} of {} {} {when} it was measured: the verdict is void",
+        error.counter,
+        error.at,
+        error.words()
     );
-    let next_step = "look for a bad contact, cable or riser, then measure again";
-    verdict(VerdictKind::Undecided, None, why, next_step)
+    let next_step = format!("{next_step}, then measure again");
+    verdict(VerdictKind::Undecided, None, why, &next_step)
 }
 
 fn distrusted(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {

@@ -3,9 +3,9 @@
 use super::exit::Exit;
 use super::listing::{LIST_SCHEMA_VERSION, ListFormat};
 use super::output;
-use crate::record::Failure;
+use crate::record::{Failure, Warning};
 use crate::session::claim::{
-    BadName, Claim, ClaimError, Claimer, HugeChange, Moved, State, UserDriver, function_of,
+    BadName, Claim, ClaimError, Claimer, HugeChange, Moved, Renamed, State, UserDriver, function_of,
 };
 use crate::session::machine::Machine;
 use crate::sysfs::Sysfs;
@@ -132,14 +132,17 @@ struct Doing {
 /// Runs `lanemark claim`; the exit code.
 #[must_use]
 pub fn claim(args: &ClaimArgs, sysfs: &Sysfs) -> Exit {
-    let done = do_claim(args, &Claimer::new(sysfs), sysfs);
+    let done = do_claim(args, &Claimer::new(sysfs, &output::note), sysfs);
     told(done, args.format, args.dry_run, "lanemark release")
 }
 
 /// Runs `lanemark release`; the exit code.
 #[must_use]
 pub fn release(args: &ReleaseArgs, sysfs: &Sysfs) -> Exit {
-    let done = do_release(args, &Claimer::new(sysfs), sysfs);
+    let done = do_release(args, &Claimer::new(sysfs, &output::note), sysfs);
+    if let Ok(doing) = &done {
+        warn_of_names(&doing.devices);
+    }
     told(done, args.format, args.dry_run, "")
 }
 
@@ -273,10 +276,24 @@ fn line(moved: &Moved, would: &str, until: &str) -> String {
     } else {
         line += &driver(&moved.driver);
     }
-    for note in &moved.notes {
+    let renamed = moved.renamed.iter().filter_map(Renamed::line);
+    for note in renamed.chain(moved.notes.iter().cloned()) {
         let _ = write!(line, "\n  {note}");
     }
     line + "\n"
+}
+
+/// Warns where the name that a device had before its claim leads to another now.
+pub(super) fn warn_of_names(devices: &[Moved]) {
+    let renamed = devices.iter().flat_map(|moved| &moved.renamed);
+    for text in renamed.filter_map(Renamed::danger) {
+        output::warn(&Warning {
+            kind: "renamed".to_owned(),
+            text,
+            next_step: "see to what uses the old name; a link in /dev/disk/by-id or a PCI address means one device"
+                .to_owned(),
+        });
+    }
 }
 
 /// For the verbs that claim for the time of one run.

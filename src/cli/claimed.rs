@@ -5,9 +5,10 @@
 //! the child and do not end this process. Only SIGKILL does: then `lanemark release` finds the claims in the state
 //! file.
 
+use super::claim::{moved_line, warn_of_names};
 use super::compare::{self, CompareArgs};
 use super::exit::Exit;
-use super::{RunArgs, claim::moved_line, output, run};
+use super::{RunArgs, output, run};
 use crate::config::{BackendChoice, Job};
 use crate::record::Failure;
 use crate::session::claim::{ClaimError, Claimer, Entry, Lease, Moved, State, function_of};
@@ -64,7 +65,7 @@ pub(super) fn run(args: &RunArgs) -> Exit {
     // From here on a signal waits until the child is there to answer it.
     standin::hold_signals();
     is_reading.store(false, Ordering::SeqCst);
-    let claimer = Claimer::new(&sysfs);
+    let claimer = Claimer::new(&sysfs, &output::note);
     let lease = match take(&claimer, &job, &sysfs, args.dry_run) {
         Ok(lease) => lease,
         Err(error) => return run::refuse(None, args.format, &sysfs, error.failure()),
@@ -98,7 +99,7 @@ pub(super) fn compare(args: &CompareArgs) -> Exit {
     if !State::peek(&sysfs).claims.iter().any(is_left) {
         return exit;
     }
-    let back = told_back(Claimer::new(&sysfs).release_of(child));
+    let back = told_back(Claimer::new(&sysfs, &output::note).release_of(child));
     if has_ended {
         return exit.and(back);
     }
@@ -163,6 +164,7 @@ fn told_back(back: Result<Vec<Moved>, ClaimError>) -> Exit {
             for line in moved.iter().map(moved_line) {
                 output::note(&line);
             }
+            warn_of_names(&moved);
             Exit::Ok
         }
         Err(error) => {
@@ -174,5 +176,41 @@ fn told_back(back: Result<Vec<Moved>, ClaimError>) -> Exit {
             });
             Exit::Failed
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn job(text: &str) -> Job {
+        Job::from_yaml(text, "job.yaml").unwrap()
+    }
+
+    #[test]
+    fn a_job_that_spdk_cannot_do_leases_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let claimer = Claimer::new(&sysfs, &output::note);
+        let bad = job("device: 0000:01:00.0\nbackend: nonsense\nsteps: [{ rw: randread }]");
+        let lease = take(&claimer, &bad, &sysfs, false).unwrap();
+        assert!(lease.is_empty(), "the run itself says what is wrong");
+        assert_eq!(give_back(lease), Exit::Ok);
+        let other = job("device: 0000:01:00.0\nbackend: sg\nsteps: [{ rw: randread }]");
+        let refused = take(&claimer, &other, &sysfs, false).unwrap_err();
+        assert!(matches!(refused, NotClaimed::Backend("sg")), "{refused}");
+        assert_eq!(refused.failure().exit_code, 2);
+        assert!(!root.path().join("run").exists(), "no state was made");
+    }
+
+    #[test]
+    fn a_device_that_stays_claimed_fails_the_run() {
+        assert_eq!(told_back(Ok(Vec::new())), Exit::Ok);
+        let stays = ClaimError::Unready("it hangs".to_owned());
+        assert_eq!(told_back(Err(stays)), Exit::Failed);
+        // Also one whose measurement was fine, and not one that was ended.
+        assert_eq!(Exit::Ok.and(Exit::Failed), Exit::Failed);
+        assert_eq!(Exit::Interrupted.and(Exit::Failed), Exit::Interrupted);
     }
 }

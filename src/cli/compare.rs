@@ -208,7 +208,7 @@ fn of_live(
     let is_sim = |spec: &SideSpec| spec.devices.iter().all(|device| device.starts_with("sim"));
     let session = session(specs.iter().all(is_sim), sysfs, control)?;
     let mut observer = progress::on_stderr(args.result.progress);
-    let claimer = Claimer::new(sysfs);
+    let claimer = Claimer::new(sysfs, &output::note);
     let mut devices = Devices::open(
         &session,
         job,

@@ -9,7 +9,7 @@ use super::progress::{self, Mode};
 use super::{run, signals};
 use crate::config::{BackendChoice, ConfigError, Plan};
 use crate::method::lanes::{Asked, LanesError, Workloads, measure, report};
-use crate::reactor::Control;
+use crate::reactor::{Control, StopCause};
 use crate::record::{Failure, LanesReport, Outcome};
 use crate::report::render_lanes;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
@@ -234,7 +234,11 @@ fn measured(
     let session = session(matches!(opened, Opened::Sim { .. }), sysfs, control)?;
     report.measurements = measure(&session, &opened, &workloads, observer)?;
     let last = report.measurements.last().map(|one| &one.step);
-    report.status = last.map_or(Outcome::Interrupted, |step| step.status);
+    // A signal may have cut a window that is evidence only, and no step of the report.
+    report.status = match last {
+        Some(step) if session.control.cause() < StopCause::Signal => step.status,
+        _ => Outcome::Interrupted,
+    };
     report.error = last.and_then(|step| step.error.clone());
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the verbs that list things share: how they are shown, and tables that fit a terminal.
 
-use crate::report::Format;
+use crate::report::{Format, printable};
 use comfy_table::{ContentArrangement, Table, presets};
 
 /// How a list is shown.
@@ -33,6 +33,11 @@ pub(super) fn table(header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header.iter().copied());
     table
+}
+
+/// Lines of an answer as they are shown: nothing of a device's name steers the terminal.
+pub(super) fn lines(answer: &[String]) -> String {
+    answer.iter().map(|line| printable(line) + "\n").collect()
 }
 
 /// The table's text without the blanks that pad its borders.

@@ -98,9 +98,9 @@ fn verb(what: Verb) -> Exit {
         }
         Verb::Compare(args) if args.claim => claimed::compare(&args),
         Verb::Compare(args) => in_child(args.result.format, || compare::run(&args)),
-        Verb::Peak(args) => in_child(args.result.format, || peak::run(&args)),
-        Verb::Load(args) => in_child(args.result.format, || load::run(&args)),
-        Verb::Scale(args) => in_child(args.result.format, || scale::run(&args)),
+        Verb::Peak(args) => in_child(args.flags.result.format, || peak::run(&args)),
+        Verb::Load(args) => in_child(args.flags.result.format, || load::run(&args)),
+        Verb::Scale(args) => in_child(args.flags.result.format, || scale::run(&args)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
         Verb::Calibrate(args) => in_child(args.format.into(), || calibrated(&args)),
         Verb::Lanes(args) => in_child(args.format.into(), || lanes::run(&args)),

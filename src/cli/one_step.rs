@@ -3,14 +3,14 @@
 
 use super::clash::{self, Clash};
 use super::exit::Exit;
-use super::flags::SafetyFlags;
+use super::flags::{ResultFlags, SafetyFlags};
 use super::output::{self, Output};
 use super::{JobFlags, RunArgs, job_from_flags, run};
 use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};
-use crate::report::Format;
+use crate::report::{Format, render_verb};
 use crate::session::guard::UnknownSignature;
 use crate::session::{
     Observer, Opened, Session, SessionError, Setup, environment, never_written, permits, prepare,
@@ -19,7 +19,8 @@ use crate::session::{
 use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
-use std::path::Path;
+use clap::Args;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Why nothing was measured.
@@ -66,13 +67,42 @@ impl OneStepError {
     }
 }
 
+/// Flags of `peak`, `load` and `scale`, beside those of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct OneStepFlags {
+    /// A job file of one step; without one, the flags make it
+    #[arg(value_name = "JOB.yaml")]
+    pub job: Option<PathBuf>,
+
+    /// Where the result goes.
+    #[command(flatten)]
+    pub result: ResultFlags,
+    /// What may be done.
+    #[command(flatten)]
+    pub safety: SafetyFlags,
+
+    /// The keys of the job.
+    #[command(flatten)]
+    pub keys: JobFlags,
+}
+
+impl OneStepFlags {
+    /// The job file, read.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn file(&self) -> Result<Option<Job>, ConfigError> {
+        self.job.as_deref().map(Job::load).transpose()
+    }
+}
+
 /// What was asked on the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The verb.
     pub verb: &'static str,
-    /// Consents.
-    pub safety: &'a SafetyFlags,
+    /// The job, and what becomes of it.
+    pub flags: &'a OneStepFlags,
     /// Keys that the verb sets itself.
     pub own_keys: &'a [Key],
 }
@@ -127,6 +157,7 @@ impl Ready {
             derived: Vec::new(),
             steady: None,
             scale: None,
+            answer: Vec::new(),
             steps,
             warnings: [self.plan.notes.clone(), self.notes.clone()].concat(),
         }
@@ -168,7 +199,10 @@ pub fn hand_over(
     failures.for_each(output::complain);
     let exit = Exit::of_record(record);
     let written = match format {
-        Format::Text => output.write(&text()),
+        Format::Text => {
+            let whole = render_verb(record, &text(), &output.style());
+            output.write(&whole)
+        }
         format => output.write_record(record, format),
     };
     match written {
@@ -290,15 +324,15 @@ impl Asked<'_> {
         let facts = opened.facts();
         let plan = plan(job, &facts, run::fresh_seed())?;
         judge(&facts, &plan)?;
-        let consent = self.safety.consent()?;
+        let consent = self.flags.safety.consent()?;
         let permits = permits(&plan, &opened, &consent, sysfs)?;
         let mut notes = opened.notes();
-        if self.safety.prepare {
+        if self.flags.safety.prepare {
             notes.extend(prepare(
                 &plan, &opened, &consent, sysfs, &control, observer,
             )?);
         }
-        let doubts = never_written(&plan, &opened, self.safety.strict, &control)?;
+        let doubts = never_written(&plan, &opened, self.flags.safety.strict, &control)?;
         if !permits.is_empty() {
             opened = opened.permit_writes(&permits, sysfs)?;
         }

@@ -356,6 +356,7 @@ pub fn failure_record(failure: Failure, tool: Tool, environment: Environment) ->
         derived: Vec::new(),
         steady: None,
         scale: None,
+        answer: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -1,24 +1,24 @@
 //! `lanemark peak`: the peak, the knee, and what limits them.
 
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::{Asked, OneStepError, Ready, hand_over};
+use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
 use super::output::Output;
 use super::progress;
-use super::{JobFlags, run, signals};
-use crate::config::{ConfigError, Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
+use super::{run, signals};
+use crate::backend::{DeviceFacts, DeviceKind};
+use crate::config::{Job, Key, Plan, Streams, Word, plan, plan_json, step_json};
 use crate::method::peak::{PeakPlan, PeakResult, Probed, Setting, WINDOWS_MOST_COUNT, search};
 use crate::reactor::{Control, StopCause};
-use crate::record::{RateBand, Record, Step};
-use crate::report::{figures, printable};
+use crate::record::{Outcome, RateBand, Record, Step};
+use crate::report::{figures, step_title};
 use crate::session::path::narrowest_shared;
 use crate::session::{
     Observer, Opened, Probe, Proofs, Session, SessionError, add_verdict, workload_of,
 };
+use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
@@ -38,9 +38,6 @@ const PROBE_RAMP: &str = "500ms";
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PeakArgs {
-    /// A job file of one step; without one, the flags make it
-    #[arg(value_name = "JOB.yaml")]
-    pub job: Option<PathBuf>,
     /// The greatest depth of each device that is tried: a power of two
     #[arg(
         long = "most_depth",
@@ -59,22 +56,15 @@ pub struct PeakArgs {
     )]
     pub most_reactors: Option<u32>,
 
-    /// Where the result goes.
+    /// The job, and what becomes of it.
     #[command(flatten)]
-    pub result: ResultFlags,
-    /// What may be done.
-    #[command(flatten)]
-    pub safety: SafetyFlags,
-
-    /// The keys of the job.
-    #[command(flatten)]
-    pub keys: JobFlags,
+    pub flags: OneStepFlags,
 }
 
 fn asked(args: &PeakArgs) -> Asked<'_> {
     Asked {
         verb: "peak",
-        safety: &args.safety,
+        flags: &args.flags,
         own_keys: &[
             Key::Iodepth,
             Key::Reactors,
@@ -92,22 +82,27 @@ fn asked(args: &PeakArgs) -> Asked<'_> {
 /// Runs the verb; the exit code.
 pub fn run(args: &PeakArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let output = match Output::open(args.result.output.as_deref()) {
+    let output = match Output::open(args.flags.result.output.as_deref()) {
         Ok(output) => output,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
     let job = judged(args, &output, &sysfs)
         .and_then(|job| signals::listen(&control).map(|()| job).map_err(Into::into));
     let job = match job {
         Ok(job) => job,
-        Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
+        Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok((record, found)) => hand_over(output, args.result.format, &record, || {
+        Ok((record, found)) => hand_over(output, args.flags.result.format, &record, || {
             text(&record, &found)
         }),
-        Err(error) => run::refuse(Some(output), args.result.format, &sysfs, error.failure()),
+        Err(error) => run::refuse(
+            Some(output),
+            args.flags.result.format,
+            &sysfs,
+            error.failure(),
+        ),
     }
 }
 
@@ -123,8 +118,8 @@ fn judged(args: &PeakArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneSte
             "--most_reactors 0: at least 1".to_owned(),
         ));
     }
-    let file = args.job.as_deref().map(Job::load).transpose()?;
-    let mut job = asked(args).job(args.keys.clone(), file, output, sysfs)?;
+    let file = args.flags.file()?;
+    let mut job = asked(args).job(args.flags.keys.clone(), file, output, sysfs)?;
     if any_step(&job, |step| step.streams.is_some()) {
         return Err(OneStepError::Usage(
             "peak sets streams itself, one for each reactor: leave them out".to_owned(),
@@ -154,28 +149,56 @@ struct Devices<'a> {
     observer: &'a mut dyn Observer,
 }
 
-impl Devices<'_> {
-    /// The job with this setting: a stream for each reactor and device, the depth shared evenly.
-    fn plan(&self, setting: Setting, name: &str) -> Result<Plan, ConfigError> {
-        let mut job = self.job.clone();
-        let reactors_count = u64::from(setting.reactors_count);
-        let iodepth = setting.depth_count.div_ceil(reactors_count);
-        let values = [
-            (Key::Iodepth, iodepth),
-            (Key::Reactors, reactors_count),
-            (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
-        ];
-        for (key, value) in values {
-            job.flags.keys.insert(key, Word::flag(value.to_string()));
-        }
-        job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
-        let mut plan = plan(&job, &self.opened.facts(), self.seed)?;
-        for step in &mut plan.steps {
-            name.clone_into(&mut step.name);
-        }
-        Ok(plan)
+/// The job with this setting: a stream for each reactor and device, the depth shared evenly.
+fn planned(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    setting: Setting,
+    name: &str,
+) -> Result<Plan, SessionError> {
+    let mut job = job.clone();
+    let reactors_count = u64::from(setting.reactors_count);
+    let iodepth = setting.depth_count.div_ceil(reactors_count);
+    let values = [
+        (Key::Iodepth, iodepth),
+        (Key::Reactors, reactors_count),
+        (Key::BatchCompleteMin, u64::from(setting.complete_min_count)),
+    ];
+    for (key, value) in values {
+        job.flags.keys.insert(key, Word::flag(value.to_string()));
     }
+    job.flags.streams = Some(Streams::Count(Word::flag(reactors_count.to_string())));
+    let plan = plan(&job, facts, seed);
+    let mut plan = plan.map_err(|error| SessionError::Unplanned {
+        step: name.to_owned(),
+        why: error.to_string(),
+    })?;
+    for step in &mut plan.steps {
+        name.clone_into(&mut step.name);
+    }
+    Ok(plan)
+}
 
+/// Whether the job makes a plan at the ends of the search: what is wrong with one of them is said before the first
+/// probe.
+fn plans(
+    job: &Job,
+    facts: &[DeviceFacts],
+    seed: u64,
+    peak_plan: &PeakPlan,
+) -> Result<(), SessionError> {
+    for setting in peak_plan.ends() {
+        let name = format!(
+            "depth {} reactors {} batch {} (--most_depth and --most_reactors allow it)",
+            setting.depth_count, setting.reactors_count, setting.complete_min_count
+        );
+        planned(job, facts, seed, setting, &name)?;
+    }
+    Ok(())
+}
+
+impl Devices<'_> {
     fn run(
         &mut self,
         setting: Setting,
@@ -186,12 +209,7 @@ impl Devices<'_> {
         if self.session.control.cause() >= StopCause::Signal {
             return Err(SessionError::Interrupted);
         }
-        let plan = self
-            .plan(setting, name)
-            .map_err(|error| SessionError::Unplanned {
-                step: name.to_owned(),
-                why: error.to_string(),
-            })?;
+        let plan = planned(self.job, &self.opened.facts(), self.seed, setting, name)?;
         self.ran_count += 1;
         let number = u32::try_from(self.ran_count).unwrap_or(u32::MAX);
         let own = plan.steps[0].reseeded(number);
@@ -231,38 +249,54 @@ impl Probed for Devices<'_> {
     }
 }
 
+/// How far to search on these devices.
+fn peak_plan(
+    args: &PeakArgs,
+    facts: &[DeviceFacts],
+    plan: &Plan,
+) -> Result<PeakPlan, OneStepError> {
+    let cpus_count = match plan.steps[0].cpus.len() {
+        0 => {
+            let allowed = AllowedCpus::at_start().map_err(SessionError::from)?;
+            allowed.cpus().len()
+        }
+        named => named,
+    };
+    // Simulated reactors share one line of time: more of them are not more power.
+    let is_sim = facts.iter().any(|one| one.kind == DeviceKind::Sim);
+    let own = if is_sim {
+        1
+    } else {
+        u32::try_from(cpus_count).unwrap_or(u32::MAX)
+    };
+    Ok(PeakPlan {
+        depth_most_count: args.most_depth,
+        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
+        reactors_most_count: args.most_reactors.unwrap_or(own),
+        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
+        precision_ratio: 0.01,
+    })
+}
+
 fn measured(
     args: &PeakArgs,
     job: &Job,
     control: Arc<Control>,
     sysfs: &Sysfs,
 ) -> Result<(Record, Found), OneStepError> {
-    let mut observer = progress::on_stderr(args.result.progress);
-    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, |_, _| Ok(()))?;
+    let mut observer = progress::on_stderr(args.flags.result.progress);
+    let judge = |facts: &[DeviceFacts], whole: &Plan| {
+        let far = peak_plan(args, facts, whole)?;
+        Ok(plans(job, facts, whole.seed, &far)?)
+    };
+    let ready = asked(args).open(job, control, observer.as_mut(), sysfs, judge)?;
     let Ready {
         opened,
         session,
         plan,
         ..
     } = &ready;
-    let cpus_count = match plan.steps[0].cpus.len() {
-        0 => session.allowed.cpus().len(),
-        named => named,
-    };
-    // Simulated reactors share one line of time: more of them are not more power.
-    let is_sim = matches!(opened, Opened::Sim { .. });
-    let own = if is_sim {
-        1
-    } else {
-        u32::try_from(cpus_count).unwrap_or(u32::MAX)
-    };
-    let peak_plan = PeakPlan {
-        depth_most_count: args.most_depth,
-        devices_count: u32::try_from(plan.devices.len()).unwrap_or(u32::MAX),
-        reactors_most_count: args.most_reactors.unwrap_or(own),
-        reactors_at_once_count: if is_sim { 1 } else { u32::MAX },
-        precision_ratio: 0.01,
-    };
+    let peak_plan = peak_plan(args, &opened.facts(), plan)?;
     let mut devices = Devices {
         session,
         opened,
@@ -281,8 +315,10 @@ fn measured(
     let job = json!({ "plan": plan_json(plan), "peak": result_json(&result) });
     let steps = result.steps.clone();
     let shared = devices.shared.take();
-    let record = ready.record(result.status(), result.error.as_ref(), job, steps);
-    Ok((record, Found { result, shared }))
+    let mut record = ready.record(result.status(), result.error.as_ref(), job, steps);
+    let found = Found { result, shared };
+    record.answer = answer(&record, &found);
+    Ok((record, found))
 }
 
 /// What the search found, and what the devices share.
@@ -324,7 +360,7 @@ fn text(record: &Record, found: &Found) -> String {
     for step in &record.steps {
         rows.add_row(row(step, found.result.peak_iops));
     }
-    super::listing::text_of(&rows) + &summary(record, found)
+    super::listing::text_of(&rows) + "\n" + &super::listing::lines(&record.answer)
 }
 
 fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
@@ -339,84 +375,85 @@ fn row(step: &Step, peak_iops: Option<f64>) -> Vec<String> {
         most.map_or_else(|| figures::NOT_AVAILABLE.to_owned(), figures::time_ns)
     };
     vec![
-        step.name.clone(),
+        step_title(step),
         figures::iops(iops),
         figures::rate(rate, figures::GB_BYTES),
         worst(|latency| latency.p50),
         worst(|latency| latency.p99),
-        peak_iops.map_or_else(
-            || figures::NOT_AVAILABLE.to_owned(),
-            |peak| figures::share(iops / peak),
-        ),
+        // A part of a window is no point of the curve.
+        peak_iops
+            .filter(|_| step.status == Outcome::Finished)
+            .map_or_else(
+                || figures::NOT_AVAILABLE.to_owned(),
+                |peak| figures::share(iops / peak),
+            ),
     ]
 }
 
-fn summary(record: &Record, found: &Found) -> String {
+/// The peak, the setting, the knee, each device's part, the burns, the verdict.
+fn answer(record: &Record, found: &Found) -> Vec<String> {
     let result = &found.result;
     let (Some(peak), Some(best), Some(last)) = (result.peak_iops, result.best, record.steps.last())
     else {
-        return "\nno peak: the search ended before a round was complete\n".to_owned();
+        return vec!["no peak: the search ended before a round was complete".to_owned()];
     };
     let half = result.half_width_iops.map_or_else(String::new, |half| {
         format!(" +- {}", figures::share(half / peak))
     });
-    let mut text = format!(
-        "\npeak: {} IOPS{half} (95 %, mean of {} fresh rounds, ended by {})\n",
-        figures::iops(peak),
-        result.rounds.len(),
-        result.ended_by
-    );
-    text += &format!(
-        "at depth {} on {} reactors, complete_min {}\n",
-        best.depth_count, best.reactors_count, best.complete_min_count
-    );
-    text += &match result.knee_depth_count {
-        Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it\n"),
-        Some(depth) => format!(
-            "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried\n"
-        ),
-        None => "knee: no depth that was tried gives 97 % of it\n".to_owned(),
+    let reactors = match best.reactors_count {
+        1 => "1 reactor".to_owned(),
+        count => format!("{count} reactors"),
     };
+    let mut lines = vec![
+        format!(
+            "peak: {} IOPS{half} (95 %, mean of {} fresh rounds, ended by {})",
+            figures::iops(peak),
+            result.rounds.len(),
+            result.ended_by
+        ),
+        format!(
+            "at depth {} on {reactors}, complete_min {}",
+            best.depth_count, best.complete_min_count
+        ),
+        match result.knee_depth_count {
+            Some(depth) if result.is_knee_exact => format!("knee: depth {depth} gives 97 % of it"),
+            Some(depth) => format!(
+                "knee: depth {depth} at most gives 97 % of it; the probes were spent before less was tried"
+            ),
+            None => "knee: no depth that was tried gives 97 % of it".to_owned(),
+        },
+    ];
     for (index, device) in (0..).zip(&last.devices) {
         let own = last.streams.iter().filter(|s| s.device_index == index);
         let iops: f64 = own.map(|stream| stream.iops).sum();
         if last.devices.len() > 1 {
-            text += &format!(
-                "{}: {} IOPS\n",
-                printable(&device.path),
-                figures::iops(iops)
-            );
+            lines.push(format!("{}: {} IOPS", device.path, figures::iops(iops)));
         }
     }
-    text += &shared_text(last, found.shared.as_ref());
-    for burn in &result.burns {
-        text += &format!("burnt {}\n", figures::burnt(burn));
-    }
+    lines.extend(shared_text(last, found.shared.as_ref()));
+    let burns = result.burns.iter();
+    lines.extend(burns.map(|burn| format!("burnt {}", figures::burnt(burn))));
     let verdict = &last.verdict;
     let at = verdict
         .at
         .as_deref()
         .map_or_else(String::new, |at| format!(" at {at}"));
-    text += &printable(&format!(
+    lines.push(format!(
         "verdict: {}{at}: {}",
         verdict.kind.words(),
         verdict.why
     ));
-    text.push('\n');
-    text
+    lines
 }
 
 /// What several devices share lets through, and how much of that they took.
-fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> String {
-    let (true, Some((at, band))) = (step.devices.len() > 1, shared) else {
-        return String::new();
-    };
+fn shared_text(step: &Step, shared: Option<&(String, RateBand)>) -> Option<String> {
+    let (at, band) = shared.filter(|_| step.devices.len() > 1)?;
     let sum: f64 = step.on_media().map(|one| one.bytes_per_s).sum();
     let most = band.high_bytes_per_s;
-    let text = format!(
+    Some(format!(
         "they share {at}, which lets {} GB/s through at most: {} of it",
         figures::rate(most, figures::GB_BYTES),
         figures::share(sum / most)
-    );
-    printable(&text) + "\n"
+    ))
 }

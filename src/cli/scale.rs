@@ -1,11 +1,10 @@
 //! `lanemark scale`: one device, two, and so on to all at once, against the hop that they share.
 
 use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::{Asked, OneStepError, Ready, hand_over};
+use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
 use super::output::{self, Output};
 use super::progress::{self, Mode};
-use super::{JobFlags, run, scale_text, signals};
+use super::{run, scale_text, signals};
 use crate::backend::DeviceFacts;
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, plan_json, step_json};
 use crate::method::scale::{Ask, ScalePlan, Scaled, measure};
@@ -20,7 +19,6 @@ use crate::sysfs::Sysfs;
 use crate::workload::Arrival;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
@@ -41,24 +39,14 @@ const WINDOW_RAMP: &str = "500ms";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ScaleArgs {
-    /// A job file of one step; without one, the flags make it
-    #[arg(value_name = "JOB.yaml")]
-    pub job: Option<PathBuf>,
     /// How many devices at once, ascending, the last of them all; one is always measured
     /// [default: every number up to 16, then each doubling, and all]
     #[arg(long, value_name = "LIST", help_heading = "Scale")]
     pub counts: Option<String>,
 
-    /// Where the result goes.
+    /// The job, and what becomes of it.
     #[command(flatten)]
-    pub result: ResultFlags,
-    /// What may be done.
-    #[command(flatten)]
-    pub safety: SafetyFlags,
-
-    /// The keys of the job.
-    #[command(flatten)]
-    pub keys: JobFlags,
+    pub flags: OneStepFlags,
 }
 
 /// What `scale` shares with others. Amounts of a step are split over its devices: with more of them each would do
@@ -66,7 +54,7 @@ pub struct ScaleArgs {
 fn asked(args: &ScaleArgs) -> Asked<'_> {
     Asked {
         verb: "scale",
-        safety: &args.safety,
+        flags: &args.flags,
         own_keys: &[Key::NumberIos, Key::IoSize, Key::Passes],
     }
 }
@@ -74,8 +62,8 @@ fn asked(args: &ScaleArgs) -> Asked<'_> {
 /// Runs the verb; the exit code.
 pub fn run(args: &ScaleArgs) -> Exit {
     let sysfs = Sysfs::host();
-    let format = args.result.format;
-    let output = match Output::open(args.result.output.as_deref()) {
+    let format = args.flags.result.format;
+    let output = match Output::open(args.flags.result.output.as_deref()) {
         Ok(output) => output,
         Err(error) => return run::refuse(None, format, &sysfs, error.failure()),
     };
@@ -93,8 +81,8 @@ pub fn run(args: &ScaleArgs) -> Exit {
 }
 
 fn judged(args: &ScaleArgs, output: &Output, sysfs: &Sysfs) -> Result<Job, OneStepError> {
-    let file = args.job.as_deref().map(Job::load).transpose()?;
-    let mut job = asked(args).job(args.keys.clone(), file, output, sysfs)?;
+    let file = args.flags.file()?;
+    let mut job = asked(args).job(args.flags.keys.clone(), file, output, sysfs)?;
     if job.devices.len() < 2 {
         return Err(OneStepError::Usage(
             "scale wants two devices at least: name each with --device".to_owned(),
@@ -279,7 +267,7 @@ fn measured(
     control: Arc<Control>,
     sysfs: &Sysfs,
 ) -> Result<Record, OneStepError> {
-    let mut observer = progress::on_stderr(args.result.progress);
+    let mut observer = progress::on_stderr(args.flags.result.progress);
     let mut counts = Vec::new();
     let judge = |facts: &[DeviceFacts], whole: &Plan| {
         fits(&whole.steps[0])?;
@@ -328,6 +316,7 @@ fn measured(
         result.steps.clone(),
     );
     record.scale = Some(result.scale);
+    record.answer = scale_text::answer(&record);
     Ok(record)
 }
 
@@ -352,7 +341,7 @@ fn nodes(ready: &Ready, step: &StepPlan, sysfs: &Sysfs) -> Result<NearAndFar, St
 
 /// Says how many windows there are and about how long they take.
 fn announce(args: &ScaleArgs, plan: &ScalePlan, job: &Plan) {
-    if args.result.progress == Mode::None {
+    if args.flags.result.progress == Mode::None {
         return;
     }
     let windows_count = plan.windows_count();

@@ -1,8 +1,8 @@
 //! What `lanemark scale` found, as tables.
 
-use super::listing::{table, text_of};
-use crate::record::{Record, Scale, ScaleRow, Step};
-use crate::report::{figures, printable};
+use super::listing::{lines, table, text_of};
+use crate::record::{Outcome, Record, Scale, ScaleRow, Step};
+use crate::report::{figures, printable, step_title};
 
 /// Rows, devices, and what it comes to; nothing of a record without a scale.
 pub(super) fn text(record: &Record) -> String {
@@ -42,7 +42,7 @@ pub(super) fn text(record: &Record) -> String {
             drive.kept_ratio.map_or_else(not_available, figures::share),
         ]);
     }
-    let parts = [text_of(&rows), text_of(&drives), words(scale, record)];
+    let parts = [text_of(&rows), text_of(&drives), lines(&record.answer)];
     parts.join("\n")
 }
 
@@ -80,7 +80,11 @@ fn fields(name: &str, row: &ScaleRow) -> Vec<String> {
     ]
 }
 
-fn words(scale: &Scale, record: &Record) -> String {
+/// What is shared, where it is full, what far reactors lose, what binds; nothing of a record without a scale.
+pub(super) fn answer(record: &Record) -> Vec<String> {
+    let Some(scale) = &record.scale else {
+        return Vec::new();
+    };
     let mut lines = vec![shared_line(scale), saturation_line(scale)];
     let nodes = &scale.nodes;
     lines.push(
@@ -102,9 +106,12 @@ fn words(scale: &Scale, record: &Record) -> String {
     );
     let last = scale.rows.last().map(|row| &row.step);
     if let Some(step) = record.steps.iter().find(|step| Some(&step.name) == last) {
-        lines.push(verdict_line(step));
+        lines.push(verdict_line(step, record.status));
     }
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    let cut = record.steps.iter();
+    let cut = cut.filter(|step| step.status != Outcome::Finished);
+    lines.extend(cut.map(|step| format!("cut off: {}, which is in no row", step_title(step))));
+    lines
 }
 
 fn shared_line(scale: &Scale) -> String {
@@ -151,11 +158,16 @@ fn saturation_line(scale: &Scale) -> String {
     }
 }
 
-fn verdict_line(step: &Step) -> String {
+/// The verdict on the most devices that were run together.
+fn verdict_line(step: &Step, status: Outcome) -> String {
+    let of = match status {
+        Outcome::Finished => String::new(),
+        _ => format!(" so far, of {}", step.name),
+    };
     let verdict = &step.verdict;
     let at = verdict
         .at
         .as_deref()
         .map_or_else(String::new, |at| format!(" at {at}"));
-    format!("verdict: {}{at}: {}", verdict.kind.words(), verdict.why)
+    format!("verdict{of}: {}{at}: {}", verdict.kind.words(), verdict.why)
 }

@@ -82,6 +82,38 @@ pub struct PeakPlan {
     pub precision_ratio: f64,
 }
 
+impl PeakPlan {
+    /// The ends of the search: least and greatest depth, reactors and batch, as far as they go together.
+    #[must_use]
+    pub fn ends(&self) -> Vec<Setting> {
+        let most_count = 1 << self.reactors_most_count.max(1).ilog2();
+        let mut found = Vec::new();
+        for reactors_count in [1, most_count] {
+            let least = u64::from(reactors_count);
+            let most = self.depth_most_count.max(least);
+            let fits = |batch: &u32| batched_depth(*batch, reactors_count) <= most;
+            let batch = BATCHES.into_iter().rev().find(fits).unwrap_or(1);
+            for (depth_count, complete_min_count) in [(least, 1), (most, 1), (most, batch)] {
+                let setting = Setting {
+                    depth_count,
+                    reactors_count,
+                    complete_min_count,
+                };
+                if !found.contains(&setting) {
+                    found.push(setting);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The depth that a batch needs at least, over all reactors.
+fn batched_depth(complete_min_count: u32, reactors_count: u32) -> u64 {
+    let needed_count = u64::from(2 * complete_min_count) * u64::from(reactors_count);
+    needed_count.next_power_of_two()
+}
+
 /// One probe and what it gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
@@ -125,6 +157,14 @@ impl PeakResult {
     #[must_use]
     pub fn status(&self) -> Outcome {
         outcome(&self.steps, self.error.as_ref())
+    }
+
+    /// What broke it off.
+    fn broken_by(&self) -> &'static str {
+        match self.status() {
+            Outcome::Interrupted => "interrupt",
+            _ => "error",
+        }
     }
 
     /// Whether so few probes are left that the rounds need them, and `reserved_count` others.
@@ -259,8 +299,8 @@ fn over_reactors(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Prob
 fn over_batches(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed) -> Option<()> {
     let best = result.best_point()?.setting;
     for complete_min_count in BATCHES {
-        let needed_count = u64::from(2 * complete_min_count) * u64::from(best.reactors_count);
-        let depth_count = best.depth_count.max(needed_count.next_power_of_two());
+        let needed_count = batched_depth(complete_min_count, best.reactors_count);
+        let depth_count = best.depth_count.max(needed_count);
         let is_allowed = depth_count == best.depth_count || depth_count <= plan.depth_most_count;
         if is_allowed && !result.is_spent(KNEE_COUNT) {
             let setting = Setting {
@@ -370,7 +410,7 @@ fn burn(
 /// Fresh rounds of the best until their mean is known well enough.
 fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, best: Point) {
     let Some(proofs) = burn(plan, result, device, best) else {
-        result.ended_by = "error";
+        result.ended_by = result.broken_by();
         return;
     };
     result.ended_by = "rounds";
@@ -378,7 +418,7 @@ fn confirm(plan: &PeakPlan, result: &mut PeakResult, device: &mut dyn Probed, be
         let name = format!("round {}", result.rounds.len() + 1);
         let step = device.confirm(best.setting, &name, &proofs);
         let Some((iops, _)) = result.keep(step) else {
-            result.ended_by = "error";
+            result.ended_by = result.broken_by();
             return;
         };
         result.rounds.push(iops);

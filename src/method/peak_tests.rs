@@ -233,3 +233,41 @@ fn the_interval_is_students() {
     assert!((half - 4.303 / 3.0_f64.sqrt()).abs() < 1e-3, "{half}");
     assert_eq!(interval(&[1.0]), None);
 }
+
+#[test]
+fn the_ends_of_the_search_hold_what_it_may_come_to() {
+    let ends = |depth_most_count, reactors_most_count| {
+        let plan = PeakPlan {
+            depth_most_count,
+            devices_count: 1,
+            reactors_most_count,
+            reactors_at_once_count: u32::MAX,
+            precision_ratio: 0.01,
+        };
+        let ends = plan.ends();
+        let triple = |one: &Setting| {
+            let Setting {
+                depth_count,
+                reactors_count,
+                complete_min_count,
+            } = *one;
+            (depth_count, reactors_count, complete_min_count)
+        };
+        ends.iter().map(triple).collect::<Vec<_>>()
+    };
+    // Reactors are doubled: 6 of them are never tried.
+    assert_eq!(
+        ends(1024, 6),
+        [
+            (1, 1, 1),
+            (1024, 1, 1),
+            (1024, 1, 32),
+            (4, 4, 1),
+            (1024, 4, 1),
+            (1024, 4, 32)
+        ]
+    );
+    // Batches that no depth is left for are not tried; each reactor has a depth of 1.
+    assert_eq!(ends(16, 1), [(1, 1, 1), (16, 1, 1), (16, 1, 8)]);
+    assert_eq!(ends(2, 4), [(1, 1, 1), (2, 1, 1), (4, 4, 1)]);
+}

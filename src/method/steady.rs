@@ -44,17 +44,7 @@ fn window(values: &[Option<f64>], count: usize) -> Option<Vec<f64>> {
 /// `range_pct` of the mean, and the fitted line rises or falls by at most `slope_pct` of it.
 #[allow(clippy::cast_precision_loss)]
 fn pts_cell(step: &str, values: &[Option<f64>], rounds: &Rounds) -> SteadyCell {
-    let mut cell = SteadyCell {
-        step: step.to_owned(),
-        values: values.to_vec(),
-        window_index: None,
-        mean: None,
-        range_pct: None,
-        slope_pct: None,
-        line_first: None,
-        line_last: None,
-        is_steady: false,
-    };
+    let mut cell = SteadyCell::without_window(step, values.to_vec());
     let Some(last) = window(values, rounds.window_count) else {
         return cell;
     };

@@ -111,6 +111,7 @@ impl Suite<'_> {
             derived: Vec::new(),
             steady: None,
             scale: None,
+            answer: Vec::new(),
             warnings: self.plan.notes.clone(),
         }
     }

@@ -172,8 +172,10 @@ impl<C: Clock> Account<C> {
         block_bytes: u32,
         open_loop: bool,
     ) -> Option<u64> {
-        if now >= self.next_edge {
-            self.cross(now);
+        // A window holds its end and not its start: one that is cut short may end at a completion, which is in
+        // it. Were the start in it too, n periods would hold n + 1 completions.
+        if now > self.next_edge {
+            self.cross(Tick(now.0 - 1));
         }
         self.last_completion = now;
         let latency_ns = self.clock.to_ns(now.since(entry.submitted));

@@ -5,6 +5,8 @@ mod control;
 mod finish;
 #[cfg(test)]
 mod handover_tests;
+#[cfg(test)]
+mod kept_back_tests;
 mod outcome;
 mod poll;
 mod setup;

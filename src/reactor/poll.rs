@@ -354,7 +354,7 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
             self.account.end_window(self.account.last_completion);
             return true;
         }
-        if self.account.stalled(self.pass_end) {
+        if self.account.stalled(self.pass_end) && !self.any_kept_back() {
             self.stuck = true;
             self.account.end_window(self.pass_end);
             return true;
@@ -375,11 +375,19 @@ impl<Q: Queue, C: Clock> Reactor<Q, C> {
         if self.account.control.cause() == StopCause::Abort {
             return true;
         }
-        if self.pass_end >= self.account.drain_deadline {
+        if self.pass_end >= self.account.drain_deadline && !self.any_kept_back() {
             self.stuck = true;
             return true;
         }
         false
+    }
+
+    /// Whether I/Os have ended of which it is not known yet how: a grace shorter than that takes must not call
+    /// them stuck.
+    #[cold]
+    fn any_kept_back(&self) -> bool {
+        let mut queues = self.queues();
+        queues.any(|queue| queue.kept_back_count() > 0)
     }
 
     #[cold]

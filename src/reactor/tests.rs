@@ -1,7 +1,9 @@
 //! The loop against devices whose truth is known.
 #![allow(clippy::unwrap_used)]
 
-use super::{Control, Reactor, ReactorSetup, StreamSetup, TeamEnd, run_virtual_team};
+use super::{
+    Control, Reactor, ReactorSetup, StopCause, StreamSetup, TeamEnd, run_virtual_team,
+};
 use crate::backend::sim::{SimDevice, SimQueue, SimSpec, VirtualQueue};
 use crate::backend::{Batch, Closed, Device, Full, Gone, Queue, Sink, Wait};
 use crate::clock::{Clock, VirtualClock};
@@ -159,6 +161,31 @@ fn a_device_that_never_completes_ends_within_its_deadline() {
     let end = run("latency=100us,stuck_after=1000", &[counted]);
     assert!(end.outcomes[0].stuck);
     assert_eq!(end.outcomes[0].abandoned.len(), 8);
+}
+
+/// Completions come at 0, 0.5, 1 … s: a window of two seconds holds four of them, whatever ends it.
+#[test]
+fn a_window_that_ends_early_holds_one_edge_only() {
+    let clock = VirtualClock::new();
+    let spec_text = "latency=500ms,parallelism=1000";
+    let device = SimDevice::new("sim", &SimSpec::parse(spec_text).unwrap(), clock.clone());
+    let mut long = setup(0, vec![spec(1000, 1)]);
+    long.ramp_ns = 1_000_000_000;
+    long.runtime_ns = Some(100_000_000_000);
+    let control = Arc::new(Control::default());
+    let mut stop = |collector: &Collector| {
+        if collector.seconds_count() == 2 {
+            control.stop(StopCause::Steady);
+        }
+    };
+    let end = run_virtual_team(&[device], &[long], &clock, &control, &mut stop).unwrap();
+    assert_eq!(end.collected.latency[0].count(), 4_000);
+    assert_eq!(iops(&end), 2_000.0);
+    let gone = run(
+        "latency=100us,parallelism=4,gone_after=3001",
+        &[setup(0, vec![spec(4, 1)])],
+    );
+    assert!(iops(&gone) <= 40_000.0, "{}", iops(&gone));
 }
 
 #[test]

@@ -30,6 +30,45 @@ pub struct DeviceConditions {
     pub others: Option<OthersIo>,
     /// Why it is absent.
     pub why_not_others: Option<String>,
+    /// Its write cache before the first I/O; absent where that could not be read.
+    pub write_cache: Option<WriteCache>,
+    /// Why it is absent.
+    pub why_not_write_cache: Option<String>,
+}
+
+/// The volatile write cache of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WriteCache {
+    /// How it stands.
+    pub state: WriteCacheState,
+    /// Where it was read: `feature 06h by /dev/nvme0`, `cache_type of sda`.
+    pub source: String,
+}
+
+/// How a write cache stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteCacheState {
+    /// Writes may end before their data are on the medium.
+    On,
+    /// It is switched off.
+    Off,
+    /// There is none.
+    None,
+}
+
+impl WriteCacheState {
+    /// Its word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::None => "none",
+        }
+    }
 }
 
 /// What a device says of its own health. A figure that it does not give is absent, never 0.

@@ -20,7 +20,8 @@ pub use comparison::{
     IndexAgainst, MergedHistogram, Saturation, SideSaturation, StepSide,
 };
 pub use conditions::{
-    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo,
+    Alarm, AlarmKind, Conditions, CpuConditions, DeviceConditions, Health, OthersIo, WriteCache,
+    WriteCacheState,
 };
 pub use environment::{Environment, Tool};
 pub use figures::{Direction, Latency, Second, SecondDirection};
@@ -112,6 +113,9 @@ pub struct Record {
     /// What the job measures, in a line.
     #[serde(default)]
     pub about: Option<String>,
+    /// What the verb that searched or compared its own steps comes to, a sentence a line; empty for a job.
+    #[serde(default)]
+    pub answer: Vec<String>,
     /// One entry per step that was started.
     pub steps: Vec<Step>,
     /// Steps that were not run, by name.

@@ -44,7 +44,8 @@ pub struct Hop {
     pub driver: Option<String>,
     /// How it runs now; absent where it cannot be seen.
     pub now: Option<LinkState>,
-    /// The most that both ends can do; absent where that cannot be seen.
+    /// The most that both ends can do; where only one end tells, what it can do, and the text says so. Absent where
+    /// neither does.
     pub most: Option<LinkState>,
     /// Max_Payload_Size in force on the link; absent where not readable (config space needs root) or not PCIe.
     pub mps_bytes: Option<u32>,
@@ -145,6 +146,21 @@ pub struct CounterDelta {
     pub at: String,
     /// Which: `aer correctable BadTLP`, `invalid dwords`, `udma crc errors`.
     pub counter: String,
-    /// How much it grew; absent where it went backwards (it was reset, or wrapped).
+    /// How much it grew; absent where it went backwards (it was reset, or wrapped), or could not be read again.
     pub grown_count: Option<u64>,
+    /// It could be read before the window and not after it: what it would tell is not known.
+    #[serde(default)]
+    pub is_unread: bool,
+}
+
+impl CounterDelta {
+    /// `grew by 3`, `went backwards`, `could not be read again`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.grown_count {
+            Some(count) => format!("grew by {count}"),
+            None if self.is_unread => "could not be read again".to_owned(),
+            None => "went backwards".to_owned(),
+        }
+    }
 }

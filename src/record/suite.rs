@@ -130,3 +130,21 @@ pub struct SteadyCell {
     /// Whether this series was steady.
     pub is_steady: bool,
 }
+
+impl SteadyCell {
+    /// A series with too few samples for a window: not steady, and nothing is known of one.
+    #[must_use]
+    pub fn without_window(step: &str, values: Vec<Option<f64>>) -> Self {
+        Self {
+            step: step.to_owned(),
+            values,
+            window_index: None,
+            mean: None,
+            range_pct: None,
+            slope_pct: None,
+            line_first: None,
+            line_last: None,
+            is_steady: false,
+        }
+    }
+}

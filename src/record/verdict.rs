@@ -128,7 +128,7 @@ pub struct Verdict {
     pub shares: Vec<ShareOfCeiling>,
 }
 
-/// Kinds of verdicts. The rule for each stands in README, under "Lanes".
+/// Kinds of verdicts. The rule for each stands in `src/ceiling/README.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {

@@ -4,6 +4,7 @@
 use super::conditions::Summary;
 use super::{directions, printable};
 use crate::record::{Direction, Latency, Record, Step};
+use serde_json::Value;
 
 /// The table; lines end in CR LF, as RFC 4180 has it.
 pub fn render(record: &Record) -> String {
@@ -13,7 +14,50 @@ pub fn render(record: &Record) -> String {
             out.push_str(&line(row(step, name, direction)));
         }
     }
+    let columns = header();
+    for (name, figures) in answers(record) {
+        let fields = columns.iter().map(|column| {
+            let own = figures.iter().find(|(of, _)| of == column);
+            own.map_or_else(String::new, |(_, value)| value.clone())
+        });
+        let mut fields: Vec<String> = fields.collect();
+        name.clone_into(&mut fields[0]);
+        out.push_str(&line(fields));
+    }
     out
+}
+
+/// A figure of several steps: its name, then columns with what stands in them.
+type Answer = (&'static str, Vec<(&'static str, String)>);
+
+/// What the verbs found that make their own steps, each as a row of its own below them.
+fn answers(record: &Record) -> Vec<Answer> {
+    let mut rows = Vec::new();
+    let at = |verb: &str, path: &str| record.job.get(verb)?.pointer(path);
+    let text = |value: Option<&Value>| match value {
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    if record.job.get("peak").is_some() {
+        let of = |path| text(at("peak", path));
+        let depth = ("depth_asked_count", of("/best/depth_count"));
+        rows.push(("answer: peak", vec![("iops", of("/peak_iops")), depth]));
+        let knee = ("depth_asked_count", of("/knee_depth_count"));
+        rows.push(("answer: knee, 97 % of the peak", vec![knee]));
+    }
+    if record.job.get("load").is_some() {
+        let of = |path| text(at("load", path));
+        rows.push((
+            "answer: peak of the closed loop",
+            vec![("iops", of("/peak_iops"))],
+        ));
+        let limit = ("scheduled_latency_p99_ns", of("/p99_at_most_ns"));
+        if !limit.1.is_empty() {
+            let figures = vec![("iops", of("/highest_iops")), limit];
+            rows.push(("answer: highest rate that keeps the p99", figures));
+        }
+    }
+    rows
 }
 
 fn line(fields: Vec<String>) -> String {
@@ -67,6 +111,7 @@ fn header() -> Vec<String> {
             "temperature_after_celsius",
             "used_pct",
             "others_ios_count",
+            "write_cache",
             "verdict",
             "warnings",
         ]
@@ -124,7 +169,7 @@ fn row(step: &Step, name: &str, direction: Option<&Direction>) -> Vec<String> {
 }
 
 /// What the step ran under: the hottest and most worn of its devices.
-pub(super) fn conditions(step: &Step) -> [String; 4] {
+pub(super) fn conditions(step: &Step) -> [String; 5] {
     let summary = Summary::of(step);
     let celsius = |value: Option<f64>| value.map(float).unwrap_or_default();
     [
@@ -132,6 +177,7 @@ pub(super) fn conditions(step: &Step) -> [String; 4] {
         celsius(summary.after_celsius),
         optional(summary.used_pct.map(u64::from)),
         optional(summary.others_ios_count),
+        summary.write_cache.unwrap_or_default(),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Figures with their units, as people read them. A figure that does not exist is `n/a`, never 0.
 
-use crate::record::LaneBurn;
+use crate::record::{CounterDelta, LaneBurn};
 use crate::units::Bytes;
 
 /// Stands where there is no sample.
@@ -46,6 +46,12 @@ pub fn significant(value: f64, digits: usize) -> String {
 #[must_use]
 pub fn count(value: u64) -> String {
     separated(&value.to_string())
+}
+
+/// What became of an error counter: `grew by 1,200`, `went backwards`.
+pub fn growth(counter: &CounterDelta) -> String {
+    let grown = counter.grown_count;
+    grown.map_or_else(|| counter.words(), |by| format!("grew by {}", count(by)))
 }
 
 fn separated(digits: &str) -> String {

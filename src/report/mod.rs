@@ -94,6 +94,18 @@ pub fn criterion_text(criterion: &crate::record::Criterion) -> String {
     text::criterion_text(criterion)
 }
 
+/// The text of a verb that has tables of its own, between how it ended and every warning of its record.
+#[must_use]
+pub fn render_verb(record: &Record, own: &str, style: &Style) -> String {
+    text::verb::render(record, own, style)
+}
+
+/// The name of a step, marked where it did not finish.
+#[must_use]
+pub fn step_title(step: &crate::record::Step) -> String {
+    text::step_title(step)
+}
+
 /// The report of `lanemark lanes` as text; ends with a line break.
 #[must_use]
 pub fn render_lanes(report: &crate::record::LanesReport, style: &Style) -> String {

@@ -41,6 +41,7 @@ pub fn steps_table(record: &Record) -> String {
             "temperature_after_celsius",
             "used_pct",
             "others_ios_count",
+            "write_cache",
             "warnings",
         ]
         .map(str::to_owned),

@@ -17,7 +17,7 @@ use crate::backend::uring_cmd::UringCmdDevice;
 use crate::backend::{Device, DeviceFacts, NullDevice};
 use crate::clock::VirtualClock;
 use crate::config::BackendChoice;
-use crate::record::{BackendUse, Health, Warning};
+use crate::record::{BackendUse, Health, Warning, WriteCache};
 use crate::sysfs::Sysfs;
 use crate::units::{Bytes, SizeSpec, parse_size};
 use std::collections::HashMap;
@@ -218,6 +218,21 @@ impl Opened {
             Self::UringCmd { devices, .. } => devices[index].health(),
             Self::Sg { devices, .. } => devices[index].health(),
             Self::Spdk { devices, .. } => devices[index].health(),
+        }
+    }
+
+    /// How the write cache of the device at `index` stands.
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words.
+    pub fn write_cache(&self, index: usize) -> Result<WriteCache, String> {
+        match self {
+            Self::Null(devices) => devices[index].write_cache(),
+            Self::Sim { devices, .. } => devices[index].write_cache(),
+            Self::Uring { devices, .. } => devices[index].write_cache(),
+            Self::UringCmd { devices, .. } => devices[index].write_cache(),
+            Self::Sg { devices, .. } => devices[index].write_cache(),
+            Self::Spdk { devices, .. } => devices[index].write_cache(),
         }
     }
 

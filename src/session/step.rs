@@ -246,7 +246,7 @@ fn stamp_fits(opened: &Opened, plan: &StepPlan) -> Result<(), SessionError> {
 }
 
 /// The reactors of a step.
-fn setups(plan: &StepPlan, devices: &[DeviceFacts], cpus: &[u32]) -> Vec<ReactorSetup> {
+pub(super) fn setups(plan: &StepPlan, devices: &[DeviceFacts], cpus: &[u32]) -> Vec<ReactorSetup> {
     let streams_count = u32::try_from(plan.streams.len()).unwrap_or(u32::MAX);
     (0..plan.reactors_count)
         .map(|index| {

@@ -5,10 +5,11 @@ use super::controller::Controller;
 use super::dma::Dma;
 use crate::proto::nvme::{
     CNS_COMMAND_SET_CONTROLLER, Command, IDENTIFY_BYTES, NamespaceIds, NvmeStatus, SMART_BYTES,
-    SMART_LOG_ID, SmartLog, has_command_set_controller, zeroes_shift,
+    SMART_LOG_ID, SmartLog, VOLATILE_WRITE_CACHE, has_command_set_controller, is_write_cache_on,
+    zeroes_shift,
 };
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Namespace identifier that stands for the whole controller.
@@ -21,6 +22,7 @@ const CNS_DESCRIPTORS: u8 = 0x03;
 pub(super) struct Answer {
     done: AtomicBool,
     field: AtomicU16,
+    dword_0: AtomicU32,
 }
 
 impl Controller {
@@ -62,13 +64,26 @@ impl Controller {
         SmartLog::decode(&log).map_err(|cut| self.short(cut))
     }
 
-    /// Sends a command that reads `out.len()` bytes, and waits for its end.
+    /// Whether its volatile write cache is on; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`SpdkError::Admin`] or [`SpdkError::AdminLost`].
+    pub fn write_cache(&self) -> Result<Option<bool>, SpdkError> {
+        if !self.identify().volatile_write_cache {
+            return Ok(None);
+        }
+        let command = Command::get_features(VOLATILE_WRITE_CACHE);
+        let dword_0 = self.admin("Get Features (Volatile Write Cache)", &command, &mut [])?;
+        Ok(Some(is_write_cache_on(dword_0)))
+    }
+
+    /// Sends a command that reads `out.len()` bytes, and waits for its end. Says dword 0 of its completion.
     fn admin(
         &self,
         what: &'static str,
         command: &Command,
         out: &mut [u8],
-    ) -> Result<(), SpdkError> {
+    ) -> Result<u32, SpdkError> {
         let buffer = Dma::zeroed(self.env, &self.name(), out.len(), self.numa_node())?;
         let answer = Box::into_raw(Box::new(Answer::default()));
         let lost = || SpdkError::AdminLost {
@@ -108,11 +123,8 @@ impl Controller {
             std::thread::sleep(Duration::from_micros(50));
         }
         // SAFETY: done: SPDK is through with the answer.
-        let status = NvmeStatus::from_field(
-            unsafe { Box::from_raw(answer) }
-                .field
-                .load(Ordering::Relaxed),
-        );
+        let answer = unsafe { Box::from_raw(answer) };
+        let status = NvmeStatus::from_field(answer.field.load(Ordering::Relaxed));
         if !status.is_ok() {
             return Err(SpdkError::Admin {
                 device: self.name(),
@@ -121,7 +133,7 @@ impl Controller {
             });
         }
         buffer.copy_to(out);
-        Ok(())
+        Ok(answer.dword_0.load(Ordering::Relaxed))
     }
 }
 
@@ -144,6 +156,9 @@ pub(super) unsafe extern "C" fn answered(
         answer
             .field
             .store(super::inner::status_field(completion), Ordering::Relaxed);
+        // Dword 0 comes first in a completion.
+        let dword_0 = completion.cast::<u32>().read();
+        answer.dword_0.store(dword_0, Ordering::Relaxed);
         answer.done.store(true, Ordering::Release);
     }
 }

@@ -79,6 +79,9 @@ impl Controller {
     pub fn smart(&self) -> Result<SmartLog, SpdkError> {
         match self.0 {}
     }
+    pub fn write_cache(&self) -> Result<Option<bool>, SpdkError> {
+        match self.0 {}
+    }
 }
 
 /// Never opened.

@@ -370,11 +370,15 @@ pub(super) fn nvme_nsid(file: &File) -> Result<u32, Errno> {
 type NvmePassthru = [u32; 18];
 
 /// Sends an admin command that fills `data`, and waits for it. Says the completion's status without its phase
-/// tag, 0 for success. Only for commands that move exactly `data.len()` bytes to the host, or none.
+/// tag, 0 for success, and its dword 0. Only for commands that move exactly `data.len()` bytes to the host, or none.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn nvme_admin(file: &File, command: &Command, data: &mut [u8]) -> Result<i32, Errno> {
+pub(super) fn nvme_admin(
+    file: &File,
+    command: &Command,
+    data: &mut [u8],
+) -> Result<(i32, u32), Errno> {
     let request = iowr(b'N', 0x41, size_of::<NvmePassthru>());
     let address = if data.is_empty() {
         0
@@ -388,7 +392,9 @@ pub(super) fn nvme_admin(file: &File, command: &Command, data: &mut [u8]) -> Res
     // SAFETY: this request reads and writes the 72 bytes of its struct, and lets the controller write to the
     // `data_len` bytes at `addr`, which are `data`, ours alone for the call. That the command moves no more
     // is promised by the callers, all in this folder.
-    unsafe { ioctl(file, request, dwords.as_mut_ptr().cast()) }
+    let status = unsafe { ioctl(file, request, dwords.as_mut_ptr().cast()) }?;
+    // `result`, the last of its fields.
+    Ok((status, dwords[17]))
 }
 
 /// # Safety

@@ -15,7 +15,8 @@ use crate::errno::Errno;
 use crate::proto::nvme::{
     CNS_COMMAND_SET_CONTROLLER, Command, DSM_RANGE_BYTES, IDENTIFY_BYTES, IdentifyController,
     IdentifyNamespace, Layout, LbaFormat, Metadata, NvmeStatus, SMART_BYTES, SMART_LOG_ID,
-    SmartLog, dsm_range, has_command_set_controller, zeroes_shift,
+    SmartLog, VOLATILE_WRITE_CACHE, dsm_range, has_command_set_controller, is_no_feature,
+    is_write_cache_on, zeroes_shift,
 };
 use crate::request::Status;
 use crate::sysfs::Sysfs;
@@ -85,7 +86,7 @@ impl NvmeNode {
         let nsid = ioctl::nvme_nsid(&file).map_err(kernel("NVME_IOCTL_ID"))?;
         let identify = |what, cns, nsid| {
             let mut bytes = [0; IDENTIFY_BYTES];
-            admin(&file, what, Command::identify(cns, nsid), &mut bytes).map(|()| bytes)
+            admin(&file, what, Command::identify(cns, nsid), &mut bytes).map(|_| bytes)
         };
         let controller = identify("Identify Controller", CNS_CONTROLLER, 0)?;
         let namespace = identify("Identify Namespace", CNS_NAMESPACE, nsid)?;
@@ -159,6 +160,14 @@ impl NvmeNode {
         smart_of(&self.file)
     }
 
+    /// Whether the volatile write cache of the controller is on; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`NvmeError`].
+    pub fn write_cache(&self) -> Result<Option<bool>, NvmeError> {
+        write_cache_of(&self.file)
+    }
+
     /// A ring for I/O to the namespace, and for probes where the controller's own node is given.
     ///
     /// # Errors
@@ -229,16 +238,45 @@ fn smart_of(file: &File) -> Result<SmartLog, NvmeError> {
     SmartLog::decode(&bytes).map_err(|error| NvmeError::Format(error.to_string()))
 }
 
-/// Sends an admin command that fills all of `data`.
+/// Whether the volatile write cache of a controller is on, by its own node; `None` where it has none.
+///
+/// # Errors
+/// [`NvmeError`]: EACCES where the user may not, ENOTTY where it is no NVMe node.
+pub fn write_cache_at(path: &Path) -> Result<Option<bool>, NvmeError> {
+    let mode = OpenMode {
+        direct: false,
+        write: false,
+        exclusive: false,
+    };
+    let kernel = |what| move |errno| NvmeError::Kernel { what, errno };
+    let file = ioctl::open(path, mode).map_err(kernel("open"))?;
+    write_cache_of(&file)
+}
+
+fn write_cache_of(file: &File) -> Result<Option<bool>, NvmeError> {
+    let command = Command::get_features(VOLATILE_WRITE_CACHE);
+    match admin(
+        file,
+        "Get Features (Volatile Write Cache)",
+        command,
+        &mut [],
+    ) {
+        Ok(dword_0) => Ok(Some(is_write_cache_on(dword_0))),
+        Err(NvmeError::Refused { status, .. }) if is_no_feature(status) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends an admin command that fills all of `data`. Says dword 0 of its completion.
 fn admin(
     file: &File,
     what: &'static str,
     command: Command,
     data: &mut [u8],
-) -> Result<(), NvmeError> {
+) -> Result<u32, NvmeError> {
     match ioctl::nvme_admin(file, &command, data) {
-        Ok(0) => Ok(()),
-        Ok(status) => Err(NvmeError::Refused {
+        Ok((0, dword_0)) => Ok(dword_0),
+        Ok((status, _)) => Err(NvmeError::Refused {
             what,
             status: NvmeStatus::from_result(status),
         }),

@@ -27,8 +27,8 @@ pub struct AtaLink {
     /// Folder of the drive as a SCSI device.
     pub scsi_dir: PathBuf,
     dir: PathBuf,
-    /// Its IDENTIFY data.
-    identify: PathBuf,
+    /// Folder of the drive as an ATA device.
+    device_dir: PathBuf,
 }
 
 impl AtaLink {
@@ -71,9 +71,9 @@ impl AtaLink {
             limit: rate(&dir.join("sata_spd_limit")),
             port_max: port_max(&dir, &sysfs.sys("class/scsi_host").join(host)),
             drive_max: drive_max(&device.join("id")),
-            identify: device.join("id"),
-            slowed_count: read_u64(&device.join("spdn_cnt")).map_err(Into::into),
-            recent_errors_count: recent_errors(&device.join("ering")),
+            slowed_count: slowed(&device),
+            recent_errors_count: recent_errors(&device),
+            device_dir: device,
             scsi_dir: device_dir.to_owned(),
             port,
             link,
@@ -86,7 +86,34 @@ impl AtaLink {
     /// # Errors
     /// [`Absent`].
     pub fn identify_words(&self) -> Fact<Vec<u16>> {
-        words(&self.identify)
+        words(&self.device_dir.join("id"))
+    }
+
+    /// The most that both ends can do: what both say, or what one says and the link runs at.
+    #[must_use]
+    pub fn most_of_both(&self) -> Option<SasRate> {
+        match (&self.port_max, &self.drive_max) {
+            (Ok(port), Ok(drive)) => Some(*port.min(drive)),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => {
+                Some(*one).filter(|one| self.rate.as_ref().is_ok_and(|rate| rate >= one))
+            }
+            (Err(_), Err(_)) => None,
+        }
+    }
+
+    /// The same where the word of one end has to do.
+    #[must_use]
+    pub fn most_of_either(&self) -> Option<SasRate> {
+        let known = [&self.port_max, &self.drive_max];
+        known
+            .into_iter()
+            .filter_map(|rate| rate.as_ref().ok().copied())
+            .min()
+    }
+
+    /// [`Self::slowed_count`] and [`Self::recent_errors_count`], read again.
+    pub fn errors_now(&self) -> (Fact<u64>, Fact<u64>) {
+        (slowed(&self.device_dir), recent_errors(&self.device_dir))
     }
 
     /// Speed now, read again.
@@ -156,9 +183,13 @@ fn drive_max(path: &Path) -> Fact<SasRate> {
     })
 }
 
+fn slowed(device_dir: &Path) -> Fact<u64> {
+    Ok(read_u64(&device_dir.join("spdn_cnt"))?)
+}
+
 /// One line an error: `[uptime]what`, in some kernels one that stands for none.
-fn recent_errors(path: &Path) -> Fact<u64> {
-    let text = read_text(path)?;
+fn recent_errors(device_dir: &Path) -> Fact<u64> {
+    let text = read_text(&device_dir.join("ering"))?;
     let is_error = |line: &&str| !line.is_empty() && !line.ends_with("]Unknown");
     Ok(u64::try_from(text.lines().filter(is_error).count()).unwrap_or(u64::MAX))
 }

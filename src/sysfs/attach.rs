@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub enum Transport {
     /// NVMe on PCI Express.
     Nvme,
+    /// A PCI Express SSD that a vendor's own driver shows: the block device stands on the PCI function itself.
+    Pcie,
     /// NVMe/TCP.
     NvmeTcp,
     /// NVMe/RDMA.
@@ -48,6 +50,7 @@ impl Transport {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nvme => "nvme",
+            Self::Pcie => "pcie",
             Self::NvmeTcp => "nvme-tcp",
             Self::NvmeRdma => "nvme-rdma",
             Self::NvmeFc => "nvme-fc",
@@ -79,12 +82,45 @@ impl Transport {
     }
 }
 
+/// What a device without a transport is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ground {
+    /// No block device: a PCI function by itself, a folder, another character device.
+    #[default]
+    None,
+    /// A regular file.
+    File,
+    /// A block device made of others: loop, device-mapper, md, bcache.
+    Others,
+    /// In memory: zram, RAM disk, `null_blk`, persistent memory.
+    Memory,
+    /// A server answers: nbd, rbd.
+    Server,
+    /// On a bus that has no name here: SD cards, NAND.
+    Bus,
+}
+
+impl Ground {
+    /// By the kernel's name of a disk, whose `device` is in sysfs or not.
+    fn of(disk_name: &str, has_device: bool) -> Self {
+        let kind = disk_name.trim_end_matches(|c: char| c.is_ascii_digit());
+        match kind {
+            "zram" | "ram" | "nullb" | "pmem" => Self::Memory,
+            "nbd" | "rbd" => Self::Server,
+            _ if has_device => Self::Bus,
+            _ => Self::Others,
+        }
+    }
+}
+
 /// Drivers of cards that present volumes and hide the drives' ports.
-const RAID_DRIVERS: [&str; 13] = [
+const RAID_DRIVERS: [&str; 15] = [
     "megaraid_sas",
     "megaraid",
     "hpsa",
     "cciss",
+    "cpqarray",
+    "DAC960",
     "smartpqi",
     "aacraid",
     "arcmsr",
@@ -99,8 +135,10 @@ const RAID_DRIVERS: [&str; 13] = [
 /// Everything between a device and its controller's PCI function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attachment {
-    /// `None` for what has no device of its own: loop, RAM, device-mapper, md.
+    /// `None` for what hangs on no bus that is known here; then `ground` says more.
     pub transport: Option<Transport>,
+    /// What it is where it has no transport.
+    pub ground: Ground,
     /// PCI functions of its controllers: one for each way of a multipath head, none where there is no PCI.
     pub functions: Vec<Bdf>,
     /// NVMe controllers.
@@ -135,7 +173,11 @@ impl Attachment {
                     None => Ok(Self::default()),
                 }
             }
-            NodeKind::File { .. } | NodeKind::Folder | NodeKind::Other => Ok(Self::default()),
+            NodeKind::File { .. } => Ok(Self {
+                ground: Ground::File,
+                ..Self::default()
+            }),
+            NodeKind::Folder | NodeKind::Other => Ok(Self::default()),
         }
     }
 
@@ -174,14 +216,21 @@ impl Attachment {
         if let Some(dir) = scsi::device_dir(device.disk_dir()) {
             return Ok(Self::of_scsi(sysfs, &dir));
         }
-        let Ok(dir) = real_path(&device.disk_dir().join("device")) else {
-            return Ok(Self::default());
+        let dir = real_path(&device.disk_dir().join("device")).ok();
+        let ground = Ground::of(device.disk_name(), dir.is_some());
+        let Some(dir) = dir else {
+            return Ok(Self {
+                ground,
+                ..Self::default()
+            });
         };
-        Ok(Self {
-            transport: other_transport(&dir),
+        let mut found = Self {
             functions: function_above(&dir).into_iter().collect(),
+            ground,
             ..Self::default()
-        })
+        };
+        found.transport = found.other_transport(sysfs, &dir);
+        Ok(found)
     }
 
     /// A SCSI device's folder: a disk, or what has only an sg node.
@@ -189,6 +238,7 @@ impl Attachment {
     pub fn of_scsi(sysfs: &Sysfs, device_dir: &Path) -> Self {
         let mut found = Self {
             transport: None,
+            ground: Ground::None,
             functions: function_above(device_dir).into_iter().collect(),
             controllers: Vec::new(),
             host: ScsiHost::of(sysfs, device_dir),
@@ -239,6 +289,28 @@ impl Attachment {
         }
     }
 
+    /// Of what is neither NVMe nor SCSI.
+    fn other_transport(&self, sysfs: &Sysfs, device_dir: &Path) -> Option<Transport> {
+        let mut names = device_dir.iter().filter_map(|name| name.to_str());
+        let is_virtual = |name: &str| {
+            let rest = name
+                .strip_prefix("virtio")
+                .or_else(|| name.strip_prefix("vbd-"));
+            rest.is_some_and(starts_with_digit)
+        };
+        if names.any(is_virtual) {
+            return Some(Transport::Virtio);
+        }
+        let own = device_dir.file_name()?.to_str().and_then(Bdf::parse);
+        own.filter(|bdf| self.functions.contains(bdf))?;
+        let driver = self.pci_driver(sysfs).unwrap_or_default();
+        Some(if RAID_DRIVERS.contains(&driver.as_str()) {
+            Transport::Raid
+        } else {
+            Transport::Pcie
+        })
+    }
+
     fn pci_driver(&self, sysfs: &Sysfs) -> Option<String> {
         let bdf = self.functions.first()?;
         let dir = sysfs.sys("bus/pci/devices").join(bdf.to_string());
@@ -258,17 +330,6 @@ pub fn function_above(dir: &Path) -> Option<Bdf> {
 #[must_use]
 pub fn function_dir(sysfs: &Sysfs, bdf: Bdf) -> PathBuf {
     sysfs.sys("bus/pci/devices").join(bdf.to_string())
-}
-
-fn other_transport(device_dir: &Path) -> Option<Transport> {
-    let mut names = device_dir.iter().filter_map(|name| name.to_str());
-    let is_virtual = |name: &str| {
-        let rest = name
-            .strip_prefix("virtio")
-            .or_else(|| name.strip_prefix("vbd-"));
-        rest.is_some_and(starts_with_digit)
-    };
-    names.any(is_virtual).then_some(Transport::Virtio)
 }
 
 fn starts_with_digit(text: &str) -> bool {

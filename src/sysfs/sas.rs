@@ -179,15 +179,19 @@ pub struct SasPort {
 
 impl SasPort {
     fn read(sysfs: &Sysfs, dir: &Path, name: &str) -> Self {
-        let mut names: Vec<String> = names_in(dir).unwrap_or_default();
-        names.retain(|name| name.starts_with("phy-"));
         Self {
             name: name.to_owned(),
             phys_count: read_u64(&sysfs.sys("class/sas_port").join(name).join("num_phys"))
                 .map_err(Into::into),
-            phys: names.iter().map(|name| Phy::read(sysfs, name)).collect(),
+            phys: phys_in(sysfs, dir),
         }
     }
+}
+
+fn phys_in(sysfs: &Sysfs, dir: &Path) -> Vec<Phy> {
+    let names = names_in(dir).unwrap_or_default();
+    let phys = names.iter().filter(|name| name.starts_with("phy-"));
+    phys.map(|name| Phy::read(sysfs, name)).collect()
 }
 
 /// An expander: a switch of SAS.
@@ -201,6 +205,9 @@ pub struct Expander {
     pub product: Option<String>,
     /// Revision.
     pub revision: Option<String>,
+    /// What each of its phys may use at most: the least of what they say, since nobody tells which of them lead up.
+    /// Absent where it shows none, or one with a link does not say.
+    pub max_rate: Option<SasRate>,
 }
 
 /// A drive, or an enclosure, at the end of the way.
@@ -249,7 +256,7 @@ impl SasWay {
             if name.starts_with("end_device-") {
                 end = Some(end_device(sysfs, name));
             } else if name.starts_with("expander-") {
-                expanders.push(expander(sysfs, name));
+                expanders.push(expander(sysfs, dir, name));
             } else if name.starts_with("port-") {
                 ports.push(SasPort::read(sysfs, dir, name));
             } else if name.starts_with("host") {
@@ -282,14 +289,21 @@ fn end_device(sysfs: &Sysfs, name: &str) -> EndDevice {
     }
 }
 
-fn expander(sysfs: &Sysfs, name: &str) -> Expander {
+fn expander(sysfs: &Sysfs, device_dir: &Path, name: &str) -> Expander {
     let dir = sysfs.sys("class/sas_expander").join(name);
     let word = |file: &str| read_word(&dir.join(file)).ok().flatten();
+    let phys = phys_in(sysfs, device_dir);
+    // A phy that is not there (SMP: vacant) tells no rates.
+    let most = |phy: &Phy| phy.max_rate.as_ref().ok().copied();
+    let is_told = phys
+        .iter()
+        .all(|phy| phy.rate.is_err() || phy.max_rate.is_ok());
     Expander {
         name: name.to_owned(),
         vendor: word("vendor_id"),
         product: word("product_id"),
         revision: word("product_rev"),
+        max_rate: phys.iter().filter_map(most).min().filter(|_| is_told),
     }
 }
 

@@ -39,6 +39,9 @@ until_running() {
     echo "$1 did not come to its window" >>"$out/setup.failed"
 }
 
+# huge_pages COUNT: so many of them, whatever the parts before have left.
+huge_pages() { must eval "echo $1 >/proc/sys/vm/nr_hugepages"; }
+
 claim() { "$lanemark" claim --format json "$@"; }
 release() { "$lanemark" release --format json "$@"; }
 # long NAME ARGUMENT...: a run in the background that tells its progress.
@@ -123,6 +126,8 @@ part_claim() {
     local disk bdf
     disk=$(namespace LABNVME0001 1)
     bdf=$(address "$disk")
+    # Its claims reserve what they need.
+    huge_pages 0
     # Written through the kernel, read through SPDK.
     note data-uring measure --device "/dev/$disk" --rw write --bs 64k --number_ios 32 --allow-write "/dev/$disk"
     must dd if="/dev/$disk" of="$out/data-uring.bin" bs=1M count=2 iflag=direct status=none
@@ -165,7 +170,7 @@ part_lease() {
     local disk bdf
     disk=$(namespace LABNVME0001 1)
     bdf=$(address "$disk")
-    must eval 'echo 200 >/proc/sys/vm/nr_hugepages'
+    huge_pages 200
     fine lease measure --claim --device "/dev/$disk" --rw randread --iodepth 8 --runtime 1s
     driver "$bdf" >"$out/lease.driver"
     # A refusal in mid-way, a signal, a killed child: each time it must be back.
@@ -204,6 +209,8 @@ part_others() { dangers danger_others; }
 
 danger_mounts() {
     local process
+    # For the runs through SPDK at its end.
+    huge_pages 200
     must mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "/dev/$two"
     must mount -o ro,noload "/dev/$two" /mnt
     no_claim mount-ro "$bdf" claim "$bdf"
@@ -383,7 +390,7 @@ part_gone() {
     local disk bdf unbind
     disk=$(namespace LABNVME0002 1)
     bdf=$(address "$disk")
-    must eval 'echo 200 >/proc/sys/vm/nr_hugepages'
+    huge_pages 200
     long unbind-uring --device "/dev/$disk" --rw randread --iodepth 16 --runtime 60s
     echo "$bdf" >/sys/bus/pci/drivers/nvme/unbind &
     unbind=$!

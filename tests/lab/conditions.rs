@@ -2,7 +2,7 @@
 
 use crate::common::{Ran, lanemark};
 use crate::support::{Loop, lab};
-use lanemark::record::{DeviceConditions, Record};
+use lanemark::record::{DeviceConditions, Record, WriteCacheState};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -62,6 +62,12 @@ fn a_reader_beside_a_run_is_counted_to_the_io_and_none_is_none() {
     assert!(health.before.is_none() && health.after.is_none());
     let why = health.why_not_before.as_deref().unwrap();
     assert!(why.contains("no NVMe or SCSI device"), "{why}");
+    let cache = health.write_cache.as_ref().unwrap();
+    let name = one.path.file_name().unwrap().to_str().unwrap();
+    assert_eq!(cache.source, format!("queue/write_cache of {name}"));
+    let shown = format!("/sys/block/{name}/queue/write_cache");
+    let is_on = std::fs::read_to_string(shown).unwrap() == "write back\n";
+    assert_eq!(cache.state == WriteCacheState::On, is_on, "{cache:?}");
 
     let beside = run_with(&one.path, "--bs 4k --iodepth 8", || {
         read_beside(&one.path, 200);

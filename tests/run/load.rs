@@ -136,3 +136,76 @@ fn what_load_decides_itself_is_refused_in_streams_too() {
         }
     }
 }
+
+/// Only the plan of a window with a rate shows it.
+#[test]
+fn a_mistake_of_a_later_window_is_told_before_the_first_is_measured() {
+    for words in [
+        "load --device sim --rate_process nonsense",
+        "load --device sim --rate_process nonsense --streams 4",
+    ] {
+        let (ran, record) = run_json(&format!("{words} --runtime 100ms"));
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(record.steps.is_empty(), "{words}: something was measured");
+        assert!(
+            ran.stderr.contains("allowed: fixed, poisson"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = run("load --device sim --streams 4 --load 50 --runtime 100ms --progress none");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+/// The wait is what a rate is about: the page has it, and first.
+#[test]
+fn a_page_shows_scheduled_latency_first() {
+    let words =
+        "--device sim:latency=100us,parallelism=8 --rate_iops 100000 --iodepth 16 --runtime 200ms";
+    let page = run(&format!("run {words} --format html")).stdout;
+    let (_, record) = run_json(&format!("run {words}"));
+    let read = record.steps[0].read.as_ref().unwrap();
+    let waited = read.scheduled_latency_ns.as_ref().unwrap();
+    assert!(waited.p99 > 10 * read.latency_ns.p99, "{}", waited.p99);
+    for shown in [
+        "<dt>latency</dt><dd>read, scheduled: p50 ",
+        "data-field=\"scheduled_latency_ns.p99\"",
+        "service p99",
+        "read scheduled",
+        "read service",
+        "Service latency second by second",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    let place = |page: &str, text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place(&page, "scheduled_latency_ns.p50") < place(&page, "\"latency_ns.p50"));
+    let page = run("load --device sim:latency=100us,parallelism=1 --iodepth 64 --load 20,50,80 --runtime 200ms --format html").stdout;
+    let scheduled = place(&page, "Scheduled latency against rate asked for");
+    assert!(scheduled < place(&page, "Service latency against rate asked for"));
+}
+
+/// The page and the table have the answer, in the words of the terminal.
+#[test]
+fn every_form_has_the_answer() {
+    let words = "load --device sim:latency=100us,parallelism=1 --iodepth 64 --rate_process fixed --load 50 --p99 101us --runtime 200ms --randseed 1";
+    let (_, record) = run_json(words);
+    let [highest, peak] = record.answer.as_slice() else {
+        panic!("{:?}", record.answer);
+    };
+    assert!(
+        highest.starts_with("highest rate with a scheduled p99"),
+        "{highest}"
+    );
+    let of = |format: &str| run(&format!("{words} --format {format} --progress none")).stdout;
+    let (text, page, csv) = (of("text"), of("html"), of("csv"));
+    for line in [peak, highest] {
+        assert!(text.contains(line), "{line}: {text}");
+        assert!(page.contains(&format!("<li>{line}</li>")), "{line}");
+    }
+    assert!(page.contains("<title>lanemark: load</title>"));
+    let rate = record.job["load"]["highest_iops"].as_u64().unwrap();
+    let row = csv
+        .lines()
+        .find(|line| line.starts_with("answer: highest rate"));
+    assert!(row.unwrap().contains(&format!(",{rate},")), "{csv}");
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calibrate;
+mod claimed;
 mod common;
 mod compare;
 mod compare_saved;

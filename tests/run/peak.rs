@@ -91,3 +91,59 @@ fn what_peak_sets_itself_is_refused_by_name() {
         assert!(ran.stderr.contains(named), "{flags}: {}", ran.stderr);
     }
 }
+
+/// Only the plan of a later probe shows it.
+#[test]
+fn a_setting_that_cannot_be_is_told_before_the_first_probe() {
+    for (words, said) in [
+        (
+            "--rw read --bs 4k --size 4k --most_reactors 8",
+            "8 sequential streams need a region",
+        ),
+        ("--most_reactors 4 --cpus 0", "`cpus` names 1"),
+    ] {
+        let (ran, record) = run_json(&format!(
+            "peak --device sim {words} --most_depth 4 --runtime 50ms"
+        ));
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(record.steps.is_empty(), "{words}: something was measured");
+        assert!(
+            ran.stderr.contains(said) && ran.stderr.contains("--most_reactors"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn every_form_has_the_peak_and_the_knee() {
+    let words = "peak --device sim:latency=100us,parallelism=20,capacity=1T --runtime 100ms --ramp_time 20ms --randseed 1";
+    let of = |format: &str| run(&format!("{words} --format {format} --progress none")).stdout;
+    let (_, record) = run_json(words);
+    let (text, page, csv) = (of("text"), of("html"), of("csv"));
+    for (line, start) in record
+        .answer
+        .iter()
+        .zip(["peak: ", "at depth ", "knee: depth 32"])
+    {
+        assert!(line.starts_with(start), "{line}");
+        assert!(text.contains(line), "{line}: {text}");
+        assert!(page.contains(&format!("<li>{line}</li>")), "{line}");
+    }
+    assert!(
+        record
+            .answer
+            .iter()
+            .any(|line| line.starts_with("burnt 0 ns"))
+    );
+    assert!(
+        record.answer[1].contains("on 1 reactor,"),
+        "{}",
+        record.answer[1]
+    );
+    assert!(page.contains("<title>lanemark: peak</title>"));
+    assert!(page.contains("IOPS against depth"));
+    let iops = &record.job["peak"]["peak_iops"];
+    let row = csv.lines().find(|line| line.starts_with("answer: peak,"));
+    assert!(row.unwrap().contains(&format!(",{iops},")), "{csv}");
+}

@@ -28,6 +28,44 @@ fn a_signal_ends_the_run_with_true_rates() {
     }
 }
 
+/// The text of a verb is a table of figures: that they are of a part only comes first, and the part is marked.
+#[test]
+fn every_verb_says_first_that_it_was_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let two = ["one", "two"].map(|name| {
+        let path = dir.path().join(name);
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+        format!("--device {}", path.display())
+    });
+    let scale = format!("scale {}", two.join(" "));
+    for (words, marked) in [
+        ("peak --device null", "batch 1 (interrupted)"),
+        (&scale, "cut off: 1 device (interrupted)"),
+        ("load --device null", "closed loop (interrupted) read"),
+        ("lanes --measure null", "128 KiB: INTERRUPTED"),
+        ("run --device null", "randread: INTERRUPTED"),
+    ] {
+        let child = lanemark(&format!("{words} --runtime 60s --progress none"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        send(&child, "INT");
+        let ran = Ran::of(&child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{words}: {}", ran.stderr);
+        assert!(
+            ran.stdout.starts_with("INTERRUPTED"),
+            "{words}: {}",
+            ran.stdout
+        );
+        assert!(ran.stdout.contains(marked), "{words}: {}", ran.stdout);
+    }
+}
+
 #[test]
 fn a_second_signal_stops_at_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -165,3 +165,32 @@ fn reads_of_never_written_blocks_are_not_shown_as_the_drives_speed() {
     assert!(kinds.contains(&"never-written"), "{kinds:?}");
     assert_eq!(run(&format!("{words} --strict --progress none")).code, 3);
 }
+
+/// Every verb whose text is a table of its own says it too, once.
+#[test]
+fn reads_of_never_written_blocks_are_named_beside_every_table() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let two = ["one", "two"].map(|name| {
+        let path = dir.path().join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(8 << 20).unwrap();
+        path.display().to_string()
+    });
+    let both = format!("--device {} --device {}", two[0], two[1]);
+    for verb in ["peak --most_depth 2", "load --load 50", "scale"] {
+        let ran = run(&format!(
+            "{verb} {both} --runtime 20ms --ramp_time 0s --progress none"
+        ));
+        assert_eq!(ran.code, 0, "{verb}: {}", ran.stderr);
+        let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for path in &two {
+            let doubt = format!("{path}: 100.0 % of the range was never written");
+            assert_eq!(said.matches(&doubt).count(), 1, "{verb}: {}", ran.stdout);
+        }
+        assert!(
+            said.contains("-> fill the range first"),
+            "{verb}: {}",
+            ran.stdout
+        );
+    }
+}

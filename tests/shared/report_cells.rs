@@ -33,6 +33,18 @@ fn attribute(text: &str, name: &str) -> String {
     text[start..].split('"').next().unwrap().to_owned()
 }
 
+/// Fields of steps whose arrivals came at a rate: they stand before the service latency.
+const SCHEDULED: [&str; 8] = [
+    "scheduled_latency_ns.min",
+    "scheduled_latency_ns.mean",
+    "scheduled_latency_ns.p50",
+    "scheduled_latency_ns.p90",
+    "scheduled_latency_ns.p99",
+    "scheduled_latency_ns.p99_9",
+    "scheduled_latency_ns.p99_99",
+    "scheduled_latency_ns.max",
+];
+
 /// The same figures out of a record: of every direction with a sample, every field the table has.
 pub fn expected(record: &lanemark::record::Record) -> Vec<Cell> {
     let mut found = Vec::new();
@@ -49,9 +61,10 @@ pub fn expected(record: &lanemark::record::Record) -> Vec<Cell> {
             let Some(figures) = figures else { continue };
             // Through JSON, so that names and numbers are the file's own.
             let json = serde_json::to_value(figures).unwrap();
-            for field in [
-                "iops",
-                "bytes_per_s",
+            let waits = figures.scheduled_latency_ns.as_ref();
+            let waits = waits.map_or(&[] as &[&str], |_| &SCHEDULED);
+            let rates = ["iops", "bytes_per_s"];
+            for field in rates.iter().chain(waits).copied().chain([
                 "latency_ns.min",
                 "latency_ns.mean",
                 "latency_ns.p50",
@@ -61,7 +74,7 @@ pub fn expected(record: &lanemark::record::Record) -> Vec<Cell> {
                 "latency_ns.p99_99",
                 "latency_ns.max",
                 "ios_count",
-            ] {
+            ]) {
                 let value = field.split('.').fold(&json, |json, key| &json[key]);
                 found.push(Cell {
                     step,

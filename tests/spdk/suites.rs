@@ -184,5 +184,8 @@ fn the_health_of_a_controller_is_read_through_its_admin_queue() {
             );
         }
         assert!(found.others.is_none() && found.why_not_others.is_some());
+        let cache = found.write_cache.as_ref();
+        let cache = cache.unwrap_or_else(|| panic!("{:?}", found.why_not_write_cache));
+        assert_eq!(cache.source, "feature 06h by SPDK's admin queue");
     }
 }

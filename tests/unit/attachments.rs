@@ -2,7 +2,7 @@
 
 use crate::guard_tree::{Tree, fixture};
 use lanemark::sysfs::absent::Absent;
-use lanemark::sysfs::attach::{Attachment, Transport};
+use lanemark::sysfs::attach::{Attachment, Ground, Transport};
 use lanemark::sysfs::nvme_controller::Controller;
 use lanemark::sysfs::sas::SasRate;
 
@@ -253,8 +253,24 @@ fn controllers_of_old_kernels_are_found_by_their_folder() {
 #[test]
 fn nothing_is_attached_to_what_has_no_device() {
     let tree = fixture("virtio-guest.tree");
-    let zram = attached(&tree, "/dev/zram0");
-    assert_eq!(zram, Attachment::default());
+    let made_of = |ground| Attachment {
+        ground,
+        ..Attachment::default()
+    };
+    assert_eq!(attached(&tree, "/dev/zram0"), made_of(Ground::Memory));
+    let tree = Tree::new();
+    for (name, dev, ground) in [
+        ("zram1", "252:1", Ground::Memory),
+        ("ram0", "1:0", Ground::Memory),
+        ("nbd0", "43:0", Ground::Server),
+        ("loop0", "7:0", Ground::Others),
+        ("dm-0", "254:0", Ground::Others),
+        ("md0", "9:0", Ground::Others),
+    ] {
+        tree.virtual_disk(name, dev);
+        let found = attached(&tree, &format!("/dev/{name}"));
+        assert_eq!(found, made_of(ground), "{name}");
+    }
     assert!(
         Attachment::of(&tree.sysfs(), "/dev/nothing")
             .unwrap_err()

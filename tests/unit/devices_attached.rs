@@ -246,8 +246,8 @@ fn a_block_device_of_a_vendors_driver_is_said_to_be_no_nvme() {
     );
     let device = entry(&tree, "fioa");
     assert_eq!(
-        (device.transport, device.pci.as_deref()),
-        (None, Some("0000:05:00.0"))
+        (device.transport.as_deref(), device.pci.as_deref()),
+        (Some("pcie"), Some("0000:05:00.0"))
     );
     assert_eq!(device.spdk.unwrap().why, "not NVMe: vendor driver iodrive");
 }
@@ -314,9 +314,13 @@ fn links_of_sas_go_from_the_drive_up() {
         Some("48.100.00.00")
     );
     assert_eq!(entry(&tree, "sdh").transport.as_deref(), Some("sata"));
-    let sata = entry(&fixture("sata3-on-sata2.tree"), "sdb");
+    let tree = fixture("sata3-on-sata2.tree");
+    let sata = entry(&tree, "sdb");
     assert_eq!(links(&sata), ["sata ata2: 1.5 Gbit/s of 3 Gbit/s"]);
     assert_eq!(sata.links[0].degraded, Some(true));
+    // A port that does not tell what it can do.
+    tree.remove("sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/scsi_host/host0/ahci_host_caps");
+    assert_eq!(entry(&tree, "sda").links[0].degraded, None);
 }
 
 #[test]

@@ -250,6 +250,7 @@ fn errors(path: &mut SeenPath) {
         at: "0000:01:00.0".to_owned(),
         counter: "aer correctable".to_owned(),
         grown_count: Some(3),
+        is_unread: false,
     });
 }
 

@@ -120,6 +120,46 @@ fn degraded_links_are_named_where_they_are() {
     assert!(!path.findings.iter().any(|f| f.at == "0000:02:01.0"));
 }
 
+/// A port that does not tell its most, and a drive whose port a virtual machine hides: what the other end could do
+/// is not known, so nothing is degraded.
+#[test]
+fn one_end_of_a_pcie_link_makes_no_finding() {
+    let tree = fixture("nvme-downgraded-hop.tree");
+    let port = "sys/bus/pci/devices/0000:02:00.0";
+    tree.file(&format!("{port}/max_link_speed"), "Unknown\n");
+    let path = one(&tree, "/dev/nvme0n1");
+    let found = kinds(&path);
+    assert!(
+        !found.contains(&PathFindingKind::SpeedDegraded),
+        "{found:?}"
+    );
+    // Both tell their lanes.
+    assert!(found.contains(&PathFindingKind::WidthDegraded), "{found:?}");
+    let most = &path.hops[1].most.as_ref().unwrap().text;
+    assert_eq!(most, "16 GT/s x4 by one end's word");
+
+    let tree = Tree::new();
+    let dir = "sys/devices/pci0000:00/0000:00:05.0";
+    for (file, text) in [
+        ("class", "0x010802"),
+        ("current_link_speed", "8.0 GT/s PCIe"),
+        ("current_link_width", "4"),
+        ("max_link_speed", "16.0 GT/s PCIe"),
+        ("max_link_width", "4"),
+    ] {
+        tree.file(&format!("{dir}/{file}"), &format!("{text}\n"));
+    }
+    tree.link(
+        "sys/bus/pci/devices/0000:00:05.0",
+        "../../../devices/pci0000:00/0000:00:05.0",
+    );
+    let path = one(&tree, "0000:00:05.0");
+    assert_eq!(kinds(&path), []);
+    assert_eq!(path.hops[0].now.as_ref().unwrap().text, "8 GT/s x4");
+    let most = &path.hops[0].most.as_ref().unwrap().text;
+    assert_eq!(most, "16 GT/s x4 by one end's word");
+}
+
 #[test]
 fn a_sas_hba_in_a_slow_slot_is_full_with_two_lanes() {
     let tree = fixture("sas2-in-pcie1-x4.tree");
@@ -162,6 +202,52 @@ fn a_wide_port_with_eight_drives_is_shared() {
     assert_eq!((wide.devices_count, wide.full_with_count), (8, Some(4)));
 }
 
+/// Each phy of a port has the encoding of its own rate: 22.5 Gbit/s carry 2.318 GB/s, 12 carry 1.159.
+#[test]
+fn unlike_phys_of_a_port_are_summed() {
+    let tree = fixture("sas-expander.tree");
+    tree.file(
+        "sys/class/sas_phy/phy-0:0/negotiated_linkrate",
+        "22.5 Gbit\n",
+    );
+    let path = one(&tree, "/dev/sda");
+    assert!((gb_per_s(&path, 1) - (2.3185 + 3.0 * 1.1587)).abs() < 0.001);
+}
+
+/// What a SAS drive could do the kernel does not tell; of an expander it tells it.
+#[test]
+fn a_slow_sas_link_is_degraded_only_where_both_ends_can_do_more() {
+    let tree = fixture("sas-expander.tree");
+    let slow = one(&tree, "/dev/sdg");
+    assert_eq!(slow.hops[2].now.as_ref().unwrap().text, "6 Gbit/s x1");
+    assert_eq!(kinds(&slow), []);
+    for phy in 0..4 {
+        tree.file(
+            &format!("sys/class/sas_phy/phy-0:{phy}/negotiated_linkrate"),
+            "6.0 Gbit\n",
+        );
+    }
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), [PathFindingKind::SpeedDegraded]);
+    assert_eq!(path.findings[0].at, "port-0:0");
+    assert_eq!(
+        path.findings[0].text,
+        "runs at 6 Gbit/s, both ends can do 12 Gbit/s"
+    );
+    // An expander of 6 Gbit/s, or one that does not say: nothing is known to be wrong.
+    for text in ["6.0 Gbit\n", "Unknown\n"] {
+        for phy in 0..8 {
+            tree.file(
+                &format!("sys/class/sas_phy/phy-0:0:{phy}/maximum_linkrate"),
+                text,
+            );
+            let held = format!("sys/class/sas_phy/phy-0:0:{phy}/maximum_linkrate_hw");
+            tree.file(&held, text);
+        }
+        assert_eq!(kinds(&one(&tree, "/dev/sda")), [], "{text}");
+    }
+}
+
 #[test]
 fn a_fast_disk_on_a_slow_port_is_half_as_fast() {
     let path = one(&fixture("sata3-on-sata2.tree"), "/dev/sda");
@@ -171,6 +257,26 @@ fn a_fast_disk_on_a_slow_port_is_half_as_fast() {
     let slowed = one(&fixture("sata3-on-sata2.tree"), "/dev/sdb");
     assert_eq!(kinds(&slowed), [PathFindingKind::SpeedDegraded]);
     assert!(slowed.findings[0].text.contains("lowered it 2 times"));
+}
+
+/// A port whose speed nobody tells: whether the drive could go faster on it is not known, and is not said.
+#[test]
+fn one_end_of_a_sata_link_makes_no_finding() {
+    let tree = fixture("sata3-on-sata2.tree");
+    let host = "sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/scsi_host/host0";
+    tree.remove(&format!("{host}/ahci_host_caps"));
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), []);
+    let most = &path.hops[0].most.as_ref().unwrap().text;
+    assert_eq!(most, "6 Gbit/s by one end's word");
+    // A drive that says what it can do and does it: the port can as well.
+    tree.file(
+        "sys/devices/pci0000:00/0000:00:1f.2/ata1/link1/ata_link/link1/sata_spd",
+        "6.0 Gbps\n",
+    );
+    let path = one(&tree, "/dev/sda");
+    assert_eq!(kinds(&path), []);
+    assert_eq!(path.hops[0].most, path.hops[0].now);
 }
 
 /// Four controllers of 6,800 MB/s together behind Gen3 x8: at MPS 128 that carries 6,633.

@@ -12,8 +12,10 @@ mod devices_list;
 mod guard_cases;
 mod guard_signatures;
 mod guard_tree;
+mod lanes_counters;
 mod lanes_matrix;
 mod lanes_trees;
+mod lanes_unseen;
 #[path = "../shared/links.rs"]
 mod links;
 mod pci_paths;

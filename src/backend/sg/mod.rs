@@ -22,6 +22,7 @@ pub(super) use health::of_node as health_of_node;
 pub use link::{NoCounters, ata_link_errors};
 pub use queue::SgQueue;
 
+use super::write_cache::of_mode_page;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
 use crate::proto::scsi::vpd::Rotation;
@@ -351,6 +352,12 @@ impl<N: CommandNode> Device for SgDevice<N> {
 
     fn health(&self) -> Result<crate::record::Health, String> {
         health::ask(&self.sysfs, &self.node, &self.facts.path)
+    }
+
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
+        let caching = self.learned.caching;
+        let caching = caching.ok_or("it told no caching mode page when it was opened")?;
+        Ok(of_mode_page(caching.write_cache, &self.facts.path))
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<Self::Queue, BackendError> {

@@ -12,6 +12,7 @@ use crate::proto::nvme::max_zeroes_bytes;
 pub use queue::SpdkQueue;
 
 use super::health::of_smart;
+use super::write_cache::of_feature;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::spdk::{
     AttachOptions, Controller, Env, EnvOptions, Namespace, NamespaceChoice, TransportId, iommu,
@@ -257,6 +258,15 @@ impl Device for SpdkDevice {
         }
         let log = self.controller.smart().map_err(|error| error.to_string())?;
         Ok(of_smart(&log, "SMART log by SPDK's admin queue".to_owned()))
+    }
+
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
+        if self.controller.is_gone() {
+            return Err("the controller is gone".to_owned());
+        }
+        let is_on = self.controller.write_cache();
+        let is_on = is_on.map_err(|error| error.to_string())?;
+        Ok(of_feature(is_on, "SPDK's admin queue"))
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<SpdkQueue, BackendError> {

@@ -8,8 +8,10 @@ mod rules;
 pub use rules::FileRules;
 
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
+use super::write_cache;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::sys::ioctl::{self, NodeKind};
+use crate::sys::nvme::write_cache_at;
 use crate::sys::slots::{SlotRing, SlotRingSpec};
 use crate::sysfs::{BlockDev, DevNum, Sysfs, scsi};
 use std::fs::File;
@@ -138,6 +140,15 @@ impl Device for UringDevice {
         let disk = self.disk();
         let disk = disk.ok_or_else(|| "the kernel shows no such disk any more".to_owned())?;
         health::of_disk(&self.sysfs, &disk)
+    }
+
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
+        if self.facts.kind == DeviceKind::File {
+            return Err("a file: which device it lies on is the file system's matter".to_owned());
+        }
+        let disk = self.disk();
+        let disk = disk.ok_or_else(|| "the kernel shows no such disk any more".to_owned())?;
+        write_cache::of_disk(&self.sysfs, &disk, write_cache_at)
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<UringQueue, BackendError> {

@@ -8,6 +8,7 @@ pub use rules::NvmeRules;
 
 use super::health::of_smart;
 use super::ring_queue::{Notes, RingQueue, registered_lines, ring_error};
+use super::write_cache::of_feature;
 use super::{BackendError, Device, DeviceFacts, DeviceKind, QueueSpec};
 use crate::errno::Errno;
 use crate::proto::nvme::{IdentifyNamespace, SmartLog, max_zeroes_bytes};
@@ -186,6 +187,12 @@ impl Device for UringCmdDevice {
         let log = self.node.smart().map_err(|error| error.to_string())?;
         let path = self.sysfs.shown(&self.sysfs.dev(&self.found.generic));
         Ok(of_smart(&log, format!("SMART log by {}", path.display())))
+    }
+
+    fn write_cache(&self) -> Result<crate::record::WriteCache, String> {
+        let is_on = self.node.write_cache().map_err(|error| error.to_string())?;
+        let path = self.sysfs.shown(&self.sysfs.dev(&self.found.generic));
+        Ok(of_feature(is_on, &path.display().to_string()))
     }
 
     fn open_queue(&self, spec: QueueSpec) -> Result<UringCmdQueue, BackendError> {

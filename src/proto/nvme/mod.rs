@@ -7,6 +7,7 @@
 mod command;
 mod completion;
 mod ctrlr;
+mod features;
 mod layout;
 mod logs;
 mod ns;
@@ -18,6 +19,7 @@ mod zeroes;
 pub use command::{COMMAND_BYTES, Command, DSM_RANGE_BYTES, PiCheck, dsm_range, opcode};
 pub use completion::{COMPLETION_BYTES, Completion};
 pub use ctrlr::{ControllerKind, IDENTIFY_BYTES, IdentifyController};
+pub use features::{VOLATILE_WRITE_CACHE, is_no_feature, is_write_cache_on};
 pub use layout::{Layout, Metadata};
 pub use logs::{
     ERROR_ENTRY_BYTES, ERROR_LOG_ID, ErrorEntry, FIRMWARE_LOG_BYTES, FIRMWARE_LOG_ID,

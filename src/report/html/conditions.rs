@@ -33,7 +33,11 @@ fn devices(record: &Record) -> Option<Table> {
     let mut rows = Vec::new();
     for (index, step) in with_index(record) {
         for device in step.conditions.iter().flat_map(|found| &found.devices) {
-            if device.before.is_some() || device.after.is_some() || device.others.is_some() {
+            if device.before.is_some()
+                || device.after.is_some()
+                || device.others.is_some()
+                || device.write_cache.is_some()
+            {
                 rows.push(Row {
                     step: index,
                     direction: "",
@@ -55,6 +59,7 @@ fn devices(record: &Record) -> Option<Table> {
         ("slowed down", false),
         ("media errors", false),
         ("I/O of others", false),
+        ("write cache", true),
         ("warns of", true),
         ("read by", true),
     ];
@@ -83,6 +88,8 @@ fn cells(step: &Step, device: &DeviceConditions) -> Vec<Cell> {
             some => some,
         }
     });
+    let cache = device.write_cache.as_ref();
+    let cache = cache.map(|cache| cache.state.name());
     vec![
         Cell::text(&step.name),
         Cell::text(path.map_or("", |device| &device.path)),
@@ -96,6 +103,7 @@ fn cells(step: &Step, device: &DeviceConditions) -> Vec<Cell> {
                 .map(show::count),
         ),
         shown(device.others.as_ref().map(others)),
+        Cell::text(cache.unwrap_or(show::NOT_AVAILABLE)),
         Cell::text(alarms.as_deref().unwrap_or(show::NOT_AVAILABLE)),
         Cell::text(last.map_or(show::NOT_AVAILABLE, |health| &health.source)),
     ]
@@ -162,6 +170,7 @@ fn unknown(record: &Record) -> Vec<String> {
                 ("health before", &device.why_not_before),
                 ("health after", &device.why_not_after),
                 ("I/O of others", &device.why_not_others),
+                ("write cache", &device.why_not_write_cache),
             ] {
                 found.extend(why.as_ref().map(|why| format!("{path}: {what}: {why}")));
             }
@@ -181,4 +190,26 @@ fn unknown(record: &Record) -> Vec<String> {
         }
     }
     each
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::conditions::samples::{off, record};
+    use super::*;
+
+    #[test]
+    fn the_write_cache_has_a_cell_and_what_is_unknown_its_reason() {
+        let known = view(&record(off()));
+        let table = &known.tables[0];
+        let cells = table.heads.iter().zip(&table.rows[0].cells);
+        let mut of_cache = cells.filter(|(head, _)| head.text == "write cache");
+        assert_eq!(
+            of_cache.next().map(|(_, cell)| cell.text.as_str()),
+            Some("off")
+        );
+        assert!(known.unknown.iter().all(|why| !why.contains("write cache")));
+        let unknown = view(&record(None));
+        let reason = "write cache: nobody may ask";
+        assert!(unknown.unknown.iter().any(|why| why.ends_with(reason)));
+    }
 }

@@ -2,8 +2,9 @@
 
 use super::super::printable;
 use super::chart::{Axis, Chart, Level, Quantity, SERIES_MOST, Series};
+use super::table::has_rate;
 use super::traits::{self, Found, Trait};
-use crate::record::{Ceilings, Direction, DirectionCeilings, Record, Step};
+use crate::record::{Ceilings, Direction, DirectionCeilings, Latency, Record, Step};
 use std::collections::BTreeMap;
 
 /// The traits that curves are drawn over, and how.
@@ -244,9 +245,26 @@ fn apart(drawn: Drawn, groups: &[Group<'_>]) -> Vec<Titled> {
     figures.into_iter().map(one).collect()
 }
 
+/// Percentiles from the arrival that a rate asked for; of what had no rate there is none.
+#[allow(clippy::cast_precision_loss)]
+fn scheduled() -> Drawn {
+    const fn of(direction: &Direction) -> Option<&Latency> {
+        direction.scheduled_latency_ns.as_ref()
+    }
+    (
+        "Scheduled latency",
+        Quantity::Time,
+        Some(10.0),
+        vec![
+            ("p50", |d| of(d).map_or(f64::NAN, |l| l.p50 as f64)),
+            ("p99", |d| of(d).map_or(f64::NAN, |l| l.p99 as f64)),
+        ],
+    )
+}
+
 #[allow(clippy::cast_precision_loss)]
 fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool, of: &str) -> Vec<String> {
-    let figures: [Drawn; 3] = [
+    let mut figures: Vec<Drawn> = vec![
         ("IOPS", Quantity::Iops, None, vec![("", |d| d.iops)]),
         (
             "Bandwidth",
@@ -255,7 +273,7 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool, of: &str) -> 
             vec![("", |d| d.bytes_per_s)],
         ),
         (
-            "Latency",
+            "Service latency",
             Quantity::Time,
             Some(10.0),
             vec![
@@ -264,6 +282,13 @@ fn charts_over(x: &Axis, groups: &[Group<'_>], several_runs: bool, of: &str) -> 
             ],
         ),
     ];
+    let mut steps = groups.iter().flat_map(|group| &group.points);
+    if steps.any(|(_, step)| has_rate(step)) {
+        // The promise of a rate is about the wait as well: that comes first.
+        figures.insert(0, scheduled());
+    } else {
+        figures[2].0 = "Latency";
+    }
     let names = names(groups, several_runs);
     let mut out = Vec::new();
     for (title, quantity, log_base, figures) in

@@ -20,6 +20,7 @@ struct Page {
     subtitle: String,
     style: &'static str,
     verdicts: Vec<VerdictView>,
+    answers: Vec<(String, Vec<String>)>,
     comparisons: Vec<ComparisonView>,
     curves: Vec<String>,
     runs: Vec<RunView>,
@@ -63,6 +64,7 @@ pub fn render(records: &[Record], comparisons: &[Comparison]) -> String {
             .enumerate()
             .flat_map(|(number, record)| verdict::views(number, records.len(), record))
             .collect(),
+        answers: answers(records),
         comparisons: comparisons.iter().map(compare::view).collect(),
         curves: curves::charts(records),
         runs: records.iter().enumerate().map(run).collect(),
@@ -71,9 +73,20 @@ pub fn render(records: &[Record], comparisons: &[Comparison]) -> String {
         .expect("the template writes to memory: nothing can fail")
 }
 
+/// The job's own name, or the verb that made its own steps.
 fn name(record: &Record) -> String {
-    let name = record.job.get("name").and_then(|name| name.as_str());
-    printable(name.unwrap_or("run"))
+    let job = &record.job;
+    let of_plan = job.get("plan").and_then(|plan| plan.get("name"));
+    let own = job.get("name").or(of_plan).and_then(|name| name.as_str());
+    let verb = match () {
+        () if record.scale.is_some() => "scale",
+        () if job.get("peak").is_some() => "peak",
+        () if job.get("load").is_some() => "load",
+        () => return printable(own.unwrap_or("run")),
+    };
+    // A job of flags alone is named after the usual verb.
+    let own = own.filter(|own| *own != "run");
+    printable(&own.map_or_else(|| verb.to_owned(), |own| format!("{verb}, {own}")))
 }
 
 fn title(records: &[Record], comparisons: &[Comparison]) -> String {
@@ -89,6 +102,20 @@ fn title(records: &[Record], comparisons: &[Comparison]) -> String {
         [one] => format!("lanemark: {}", name(one)),
         many => format!("lanemark: {} records", many.len()),
     }
+}
+
+/// What each verb found, by name where there are several records.
+fn answers(records: &[Record]) -> Vec<(String, Vec<String>)> {
+    let heading = |number: usize, record: &Record| match records.len() {
+        1 => "Answer".to_owned(),
+        _ => format!("Answer of record {}, {}", number + 1, name(record)),
+    };
+    let found = records.iter().enumerate();
+    let found = found.filter(|(_, record)| !record.answer.is_empty());
+    let lines = |record: &Record| record.answer.iter().map(|line| printable(line)).collect();
+    found
+        .map(|(number, record)| (heading(number, record), lines(record)))
+        .collect()
 }
 
 fn subtitle(records: &[Record]) -> String {

@@ -87,12 +87,12 @@ fn drawing(path: &DevicePath, device: &str) -> String {
         .iter()
         .filter(|counter| counter.grown_count != Some(0))
         .map(|counter| {
-            let grown = counter
-                .grown_count
-                .map_or("went backwards".to_owned(), |count| {
-                    format!("grew by {}", show::count(count))
-                });
-            format!("{}: {} {grown}", counter.at, counter.counter)
+            format!(
+                "{}: {} {}",
+                counter.at,
+                counter.counter,
+                show::growth(counter)
+            )
         });
     let unseen = (path.counters_unseen.iter())
         .map(|unseen| format!("{}: unseen: {}", unseen.name, unseen.why));

@@ -159,17 +159,8 @@ mod tests {
     use super::*;
 
     fn cell(values: &[f64]) -> SteadyCell {
-        SteadyCell {
-            step: "R0 <4k>".to_owned(),
-            values: values.iter().copied().map(Some).collect(),
-            window_index: None,
-            mean: None,
-            range_pct: None,
-            slope_pct: None,
-            line_first: None,
-            line_last: None,
-            is_steady: false,
-        }
+        let values = values.iter().copied().map(Some);
+        SteadyCell::without_window("R0 <4k>", values.collect())
     }
 
     fn steady(cell: SteadyCell) -> Steady {

@@ -1,10 +1,10 @@
 //! One step: how it was measured, its charts, its streams, its slowest I/Os.
 
-use super::super::{figures as show, printable};
+use super::super::{directions, figures as show, printable};
 use super::derived;
 use super::step_charts;
 use super::table::{Cell, Row, Table, heads};
-use crate::record::{StampMode, Step};
+use crate::record::{Latency, StampMode, Step};
 
 /// One step.
 pub struct StepView {
@@ -84,6 +84,19 @@ fn rows(step: &Step) -> Vec<(String, String)> {
             ),
         ),
     ];
+    for (name, direction) in directions::of(step) {
+        let scheduled = direction.and_then(|d| Some((d, d.scheduled_latency_ns.as_ref()?)));
+        if let Some((direction, scheduled)) = scheduled {
+            let (waited, own) = (tails(scheduled), tails(&direction.latency_ns));
+            rows.insert(
+                0,
+                (
+                    "latency",
+                    format!("{name}, scheduled: {waited}; service: {own}"),
+                ),
+            );
+        }
+    }
     let mut shares = step.mix.iter().map(|share| {
         format!(
             "{}: asked {}, achieved {}",
@@ -106,6 +119,26 @@ fn rows(step: &Step) -> Vec<(String, String)> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_owned(), printable(&value)))
         .collect()
+}
+
+/// `p50 100 µs, p99 …`
+fn tails(latency: &Latency) -> String {
+    let known = [
+        ("p50", latency.p50),
+        ("p99", latency.p99),
+        ("p99_9", latency.p99_9),
+        ("max", latency.max),
+    ];
+    let text = |(name, ns): (&str, u64)| {
+        let is_bound = latency.lower_bounds.iter().any(|bound| bound == name);
+        let time = if is_bound {
+            show::time_at_least(ns)
+        } else {
+            show::time_ns(ns)
+        };
+        format!("{} {time}", name.replace('_', "."))
+    };
+    known.map(text).join(", ")
 }
 
 fn row(cells: Vec<Cell>) -> Row {

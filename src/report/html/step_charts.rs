@@ -1,7 +1,8 @@
 //! The charts of one step: percentiles, and every second of the window.
 
 use super::chart::{Axis, Bar, Chart, Group, Quantity, Series, bars};
-use crate::record::{Direction, Second, SecondDirection, Step, StreamUse};
+use super::table::has_rate;
+use crate::record::{Direction, Latency, Second, SecondDirection, Step, StreamUse};
 
 /// Points of a percentile curve that a screen can tell apart.
 const POINTS_MOST: usize = 120;
@@ -57,8 +58,17 @@ fn percentiles(step: &Step) -> Chart {
         let Some(direction) = direction else {
             continue;
         };
+        let mut label = name.to_owned();
+        if let Some(scheduled) = &direction.scheduled_latency_ns {
+            series.push(Series {
+                name: format!("{name} scheduled"),
+                points: known_points(scheduled, direction.ios_count),
+                marked: true,
+            });
+            label += " service";
+        }
         series.push(Series {
-            name: name.to_owned(),
+            name: label,
             points: percentile_points(&direction.histogram, direction.latency_ns.max),
             marked: false,
         });
@@ -75,6 +85,24 @@ fn percentiles(step: &Step) -> Chart {
         levels: Vec::new(),
         window: None,
     }
+}
+
+/// The percentiles that a record keeps of a distribution, as far as so many I/Os have them, and its maximum where half
+/// an I/O is left.
+#[allow(clippy::cast_precision_loss)]
+fn known_points(latency: &Latency, ios_count: u64) -> Vec<(f64, f64)> {
+    let last = (ios_count as f64 / 0.5).max(1.0);
+    let known = [
+        (1.0, latency.min),
+        (2.0, latency.p50),
+        (10.0, latency.p90),
+        (100.0, latency.p99),
+        (1e3, latency.p99_9),
+        (1e4, latency.p99_99),
+    ];
+    let inside = known.into_iter().filter(|(x, _)| *x < last);
+    let points = inside.chain([(last, latency.max)]);
+    points.map(|(x, ns)| (x, ns as f64)).collect()
 }
 
 /// `(1 / (1 - p), latency)` at the upper end of every bucket. The last bucket has p = 1, which is nowhere on
@@ -171,8 +199,13 @@ fn latencies(step: &Step) -> Chart {
             series.push(timeline(step, &format!("{name} {label}"), of, figure));
         }
     }
+    let title = if has_rate(step) {
+        "Service latency second by second"
+    } else {
+        "Latency second by second"
+    };
     Chart {
-        title: "Latency second by second".to_owned(),
+        title: title.to_owned(),
         x: Axis::linear("seconds into the window", Quantity::Seconds),
         y: Axis::log("latency", Quantity::Time, 10.0),
         series,
@@ -198,6 +231,35 @@ mod tests {
             "never above the exact maximum"
         );
         assert!(percentile_points(&[], 0).is_empty());
+    }
+
+    #[test]
+    #[allow(clippy::float_cmp)]
+    fn percentiles_that_no_io_reaches_are_not_drawn() {
+        let latency = Latency {
+            min: 1,
+            mean: 4.0,
+            stddev: 1.0,
+            p50: 2,
+            p90: 3,
+            p99: 4,
+            p99_9: 5,
+            p99_99: 6,
+            max: 7,
+            censored_count: 0,
+            lower_bounds: Vec::new(),
+        };
+        let points = known_points(&latency, 100);
+        assert_eq!(
+            points,
+            [
+                (1.0, 1.0),
+                (2.0, 2.0),
+                (10.0, 3.0),
+                (100.0, 4.0),
+                (200.0, 7.0)
+            ]
+        );
     }
 
     #[test]

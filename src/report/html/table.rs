@@ -2,7 +2,7 @@
 //! numbers beside the rounded texts.
 
 use super::super::{directions, figures as show, printable};
-use crate::record::{Direction, Outcome, Record, Step};
+use crate::record::{Direction, Latency, Outcome, Record, Step};
 
 /// A table.
 pub struct Table {
@@ -39,7 +39,7 @@ pub struct Cell {
     /// Whether it is a text.
     pub is_text: bool,
     /// The record's field.
-    pub field: &'static str,
+    pub field: String,
     /// The record's number, in full.
     pub value: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Cell {
         Self {
             text: printable(text),
             is_text: true,
-            field: "",
+            field: String::new(),
             value: None,
         }
     }
@@ -60,16 +60,16 @@ impl Cell {
         Self {
             text,
             is_text: false,
-            field: "",
+            field: String::new(),
             value: None,
         }
     }
 
-    fn number(field: &'static str, text: String, value: Option<String>) -> Self {
+    fn number(field: &str, text: String, value: Option<String>) -> Self {
         Self {
             text,
             is_text: false,
-            field,
+            field: field.to_owned(),
             value,
         }
     }
@@ -86,20 +86,17 @@ pub fn heads(names: &[(&str, bool)]) -> Vec<Head> {
         .collect()
 }
 
-const HEADS: [(&str, bool); 20] = [
+/// Columns before the latency.
+const FIRST: [(&str, bool); 5] = [
     ("step", true),
     ("direction", true),
     ("IOPS", false),
     ("GB/s", false),
     ("GiB/s", false),
-    ("min", false),
-    ("mean", false),
-    ("p50", false),
-    ("p90", false),
-    ("p99", false),
-    ("p99.9", false),
-    ("p99.99", false),
-    ("max", false),
+];
+
+/// Columns after it.
+const LAST: [(&str, bool); 7] = [
     ("I/Os", false),
     ("failed", false),
     ("window", false),
@@ -111,24 +108,55 @@ const HEADS: [(&str, bool); 20] = [
 
 /// The table of everything.
 pub fn every_figure(record: &Record) -> Table {
+    let is_scheduled = record.steps.iter().any(has_rate);
     let mut rows = Vec::new();
     for (index, step) in record.steps.iter().enumerate() {
         for (direction, figures) in directions::of(step) {
             rows.push(Row {
                 step: index,
                 direction,
-                cells: cells(step, direction, figures),
+                cells: cells(step, direction, figures, is_scheduled),
             });
         }
     }
+    let mut heads = heads(&FIRST);
+    if is_scheduled {
+        heads.extend(latency_heads("scheduled "));
+    }
+    heads.extend(latency_heads(if is_scheduled { "service " } else { "" }));
+    heads.extend(self::heads(&LAST));
+    let mut caption = "Every step and direction".to_owned();
+    if is_scheduled {
+        caption += ". Scheduled: from the arrival that the rate asked for to completion; service: from submission";
+    }
     Table {
-        caption: "Every step and direction".to_owned(),
-        heads: heads(&HEADS),
+        caption,
+        heads,
         rows,
     }
 }
 
-fn cells(step: &Step, name: &'static str, direction: Option<&Direction>) -> Vec<Cell> {
+/// Whether arrivals came at a rate, so that waiting counts too.
+pub fn has_rate(step: &Step) -> bool {
+    directions::of(step)
+        .into_iter()
+        .filter_map(|(_, direction)| direction)
+        .any(|direction| direction.scheduled_latency_ns.is_some())
+}
+
+fn latency_heads(kind: &str) -> impl Iterator<Item = Head> {
+    LATENCY.iter().map(move |(name, _)| Head {
+        text: format!("{kind}{}", name.replace('_', ".")),
+        is_text: false,
+    })
+}
+
+fn cells(
+    step: &Step,
+    name: &'static str,
+    direction: Option<&Direction>,
+    is_scheduled: bool,
+) -> Vec<Cell> {
     let mut title = step.name.clone();
     if step.status != Outcome::Finished {
         title += match step.status {
@@ -153,20 +181,12 @@ fn cells(step: &Step, name: &'static str, direction: Option<&Direction>) -> Vec<
         || show::NOT_AVAILABLE.to_owned(),
         |d| show::rate(d.bytes_per_s, show::GIB_BYTES),
     )));
-    for (field, of) in LATENCY {
-        let value = direction.map(of);
-        let name = field.trim_start_matches("latency_ns.");
-        let is_bound =
-            direction.is_some_and(|d| d.latency_ns.lower_bounds.iter().any(|bound| bound == name));
-        let text = match value {
-            None => show::NOT_AVAILABLE.to_owned(),
-            Some(Ns::Whole(ns)) if is_bound => show::time_at_least(ns),
-            Some(Ns::Whole(ns)) => show::time_ns(ns),
-            Some(Ns::Mean(ns)) if is_bound => format!("≥ {}", show::time(ns)),
-            Some(Ns::Mean(ns)) => show::time(ns),
-        };
-        cells.push(Cell::number(field, text, value.map(Ns::digits)));
+    if is_scheduled {
+        let latency = direction.and_then(|d| d.scheduled_latency_ns.as_ref());
+        cells.extend(latency_cells("scheduled_latency_ns", latency));
     }
+    let latency = direction.map(|d| &d.latency_ns);
+    cells.extend(latency_cells("latency_ns", latency));
     let ios = direction.map(|d| d.ios_count);
     cells.push(Cell::number(
         "ios_count",
@@ -193,18 +213,36 @@ impl Ns {
     }
 }
 
-type OfDirection = fn(&Direction) -> Ns;
+type OfLatency = fn(&Latency) -> Ns;
 
-const LATENCY: [(&str, OfDirection); 8] = [
-    ("latency_ns.min", |d| Ns::Whole(d.latency_ns.min)),
-    ("latency_ns.mean", |d| Ns::Mean(d.latency_ns.mean)),
-    ("latency_ns.p50", |d| Ns::Whole(d.latency_ns.p50)),
-    ("latency_ns.p90", |d| Ns::Whole(d.latency_ns.p90)),
-    ("latency_ns.p99", |d| Ns::Whole(d.latency_ns.p99)),
-    ("latency_ns.p99_9", |d| Ns::Whole(d.latency_ns.p99_9)),
-    ("latency_ns.p99_99", |d| Ns::Whole(d.latency_ns.p99_99)),
-    ("latency_ns.max", |d| Ns::Whole(d.latency_ns.max)),
+const LATENCY: [(&str, OfLatency); 8] = [
+    ("min", |l| Ns::Whole(l.min)),
+    ("mean", |l| Ns::Mean(l.mean)),
+    ("p50", |l| Ns::Whole(l.p50)),
+    ("p90", |l| Ns::Whole(l.p90)),
+    ("p99", |l| Ns::Whole(l.p99)),
+    ("p99_9", |l| Ns::Whole(l.p99_9)),
+    ("p99_99", |l| Ns::Whole(l.p99_99)),
+    ("max", |l| Ns::Whole(l.max)),
 ];
+
+/// One distribution, in the order of [`LATENCY`].
+fn latency_cells(of_record: &str, latency: Option<&Latency>) -> Vec<Cell> {
+    let cell = |(name, of): (&str, OfLatency)| {
+        let value = latency.map(of);
+        let is_bound = latency.is_some_and(|l| l.lower_bounds.iter().any(|bound| bound == name));
+        let text = match value {
+            None => show::NOT_AVAILABLE.to_owned(),
+            Some(Ns::Whole(ns)) if is_bound => show::time_at_least(ns),
+            Some(Ns::Whole(ns)) => show::time_ns(ns),
+            Some(Ns::Mean(ns)) if is_bound => format!("≥ {}", show::time(ns)),
+            Some(Ns::Mean(ns)) => show::time(ns),
+        };
+        let field = format!("{of_record}.{name}");
+        Cell::number(&field, text, value.map(Ns::digits))
+    };
+    LATENCY.into_iter().map(cell).collect()
+}
 
 fn of_step(step: &Step) -> Vec<Cell> {
     let devices: Vec<&str> = step.devices.iter().map(|d| d.path.as_str()).collect();

@@ -4,11 +4,12 @@ use super::super::figures::{self as show, GB_BYTES};
 use super::super::{Style, printable};
 use super::layout::{Columns, Page, Row, Tone};
 use super::path::{measured_rows, path_rows, rate_text};
-use crate::record::{Hop, IopsBand, LaneDevice, LaneMeasurement, LanesReport};
+use crate::record::{Hop, IopsBand, LaneDevice, LaneMeasurement, LanesReport, Outcome};
 
 /// The whole report.
 pub fn render(report: &LanesReport, style: &Style) -> String {
     let mut page = Page::new(*style);
+    super::state(&mut page, report.status, report.error.as_ref());
     for line in tree(&report.devices) {
         page.paragraph(&printable(&line), Tone::Plain);
     }
@@ -145,7 +146,14 @@ fn hop_line(hop: &Hop) -> String {
 }
 
 fn measured(page: &mut Page, measurement: &LaneMeasurement) {
-    page.paragraph(&printable(&measurement.name), Tone::Heading);
+    let name = printable(&measurement.name);
+    match measurement.step.status {
+        Outcome::Finished => page.paragraph(&name, Tone::Heading),
+        status => {
+            let text = format!("{name}: {}", super::headline(status, None));
+            page.paragraph(&text, Tone::Bad);
+        }
+    }
     let column = |title: &str, cell: &dyn Fn(usize) -> String| {
         let cells = (0..measurement.curve.len()).map(cell).collect();
         (title.to_owned(), cells)
@@ -153,7 +161,14 @@ fn measured(page: &mut Page, measurement: &LaneMeasurement) {
     let curve = &measurement.curve;
     page.table(&Columns {
         columns: vec![
-            column("depth", &|at| show::count(curve[at].depth_count)),
+            column("depth", &|at| {
+                let mark = if is_cut(measurement, at) {
+                    " (interrupted)"
+                } else {
+                    ""
+                };
+                show::count(curve[at].depth_count) + mark
+            }),
             column("IOPS", &|at| show::iops(curve[at].iops)),
             column("GB/s", &|at| show::rate(curve[at].bytes_per_s, GB_BYTES)),
         ],
@@ -165,4 +180,14 @@ fn measured(page: &mut Page, measurement: &LaneMeasurement) {
     }
     rows.extend(measured_rows(&measurement.step));
     page.rows(&rows);
+}
+
+/// Whether this point is the window that was not finished: then it is the measurement's own step.
+fn is_cut(measurement: &LaneMeasurement, at: usize) -> bool {
+    let LaneMeasurement { curve, step, .. } = measurement;
+    let both = [&step.read, &step.write].into_iter().flatten();
+    let iops: f64 = both.map(|direction| direction.iops).sum();
+    step.status != Outcome::Finished
+        && at + 1 == curve.len()
+        && curve[at].iops.total_cmp(&iops).is_eq()
 }

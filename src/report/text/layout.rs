@@ -96,6 +96,11 @@ impl Page {
         }
     }
 
+    /// A text that is laid out already.
+    pub fn verbatim(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
     /// A text, wrapped.
     pub fn paragraph(&mut self, text: &str, tone: Tone) {
         for line in wrapped(text, self.style.width) {

@@ -7,12 +7,13 @@ mod figures;
 pub mod lanes;
 mod layout;
 pub mod path;
+pub mod verb;
 mod whole;
 
 pub use comparison::render as render_comparison;
 
 pub use path::criterion_text;
-pub use whole::quantity;
+pub use whole::{quantity, step_title};
 
 use super::{Style, printable};
 use crate::record::{Failure, Outcome, Record, Step};
@@ -21,14 +22,7 @@ use layout::{Page, Tone};
 /// The whole report. A run that did not finish says so first.
 pub fn render(record: &Record, style: &Style) -> String {
     let mut page = Page::new(*style);
-    if record.status != Outcome::Finished {
-        let what = record.error.as_ref().map(|error| error.text.as_str());
-        page.paragraph(&headline(record.status, what), Tone::Bad);
-        if let Some(error) = &record.error {
-            next_step(&mut page, error);
-        }
-        page.gap();
-    }
+    state(&mut page, record.status, record.error.as_ref());
     if let Some(about) = &record.about {
         page.paragraph(&printable(about), Tone::Heading);
         page.gap();
@@ -70,6 +64,19 @@ fn pages(page: &mut Page, record: &Record) {
         details::streams(page, step);
         page.rows(&details::findings(step));
     }
+}
+
+/// How it ended, first thing, where it did not finish.
+fn state(page: &mut Page, status: Outcome, error: Option<&Failure>) {
+    if status == Outcome::Finished {
+        return;
+    }
+    let what = error.map(|error| error.text.as_str());
+    page.paragraph(&headline(status, what), Tone::Bad);
+    if let Some(error) = error {
+        next_step(page, error);
+    }
+    page.gap();
 }
 
 fn headline(status: Outcome, what: Option<&str>) -> String {

@@ -59,12 +59,15 @@ pub fn path_rows(path: &DevicePath) -> Vec<Row> {
         rows.push(Row::toned("", printable(&text), Tone::Caution));
     }
     for counter in &path.counters {
-        let grown = match counter.grown_count {
-            Some(0) => continue,
-            Some(count) => format!("grew by {}", show::count(count)),
-            None => "went backwards".to_owned(),
-        };
-        let text = format!("{}: {} {grown}", counter.at, counter.counter);
+        if counter.grown_count == Some(0) {
+            continue;
+        }
+        let text = format!(
+            "{}: {} {}",
+            counter.at,
+            counter.counter,
+            show::growth(counter)
+        );
         rows.push(Row::toned("", printable(&text), Tone::Caution));
     }
     for unseen in &path.counters_unseen {

@@ -57,7 +57,8 @@ pub fn table_of_steps(page: &mut Page, record: &Record) {
     page.rows(&doubts_of_steps(record));
 }
 
-fn step_title(step: &Step) -> String {
+/// The name of a step, marked where it did not finish.
+pub fn step_title(step: &Step) -> String {
     let name = printable(&step.name);
     match step.status {
         Outcome::Finished => name,
@@ -66,8 +67,9 @@ fn step_title(step: &Step) -> String {
     }
 }
 
-/// Errors by step, and each kind of warning once with the number of steps that have it.
-fn doubts_of_steps(record: &Record) -> Vec<Row> {
+/// Errors by step, and each kind of warning once with the number of steps that have it. A step that has several of one
+/// kind, such as one for each of its devices, has each of them here.
+pub fn doubts_of_steps(record: &Record) -> Vec<Row> {
     let mut rows = Vec::new();
     for step in &record.steps {
         if let Some(error) = &step.error {
@@ -75,19 +77,7 @@ fn doubts_of_steps(record: &Record) -> Vec<Row> {
             rows.push(Row::toned("failed", text, Tone::Bad));
         }
     }
-    let mut kinds: Vec<(&Warning, Vec<&Step>)> = Vec::new();
-    for step in &record.steps {
-        for warning in &step.warnings {
-            match kinds
-                .iter_mut()
-                .find(|(known, _)| known.kind == warning.kind)
-            {
-                Some((_, steps)) => steps.push(step),
-                None => kinds.push((warning, vec![step])),
-            }
-        }
-    }
-    for (warning, steps) in kinds {
+    for (warning, steps) in kinds(record) {
         let text = match steps.as_slice() {
             [one] => format!("{}: {}", printable(&one.name), printable(&warning.text)),
             [first, ..] => format!(
@@ -105,6 +95,26 @@ fn doubts_of_steps(record: &Record) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// The nth warning of each kind with the steps that have an nth one.
+fn kinds(record: &Record) -> Vec<(&Warning, Vec<&Step>)> {
+    let mut kinds: Vec<(usize, &Warning, Vec<&Step>)> = Vec::new();
+    for step in &record.steps {
+        for (place, warning) in step.warnings.iter().enumerate() {
+            let before = step.warnings[..place].iter();
+            let nth = before.filter(|other| other.kind == warning.kind).count();
+            let known = kinds
+                .iter_mut()
+                .find(|(number, known, _)| (*number, &known.kind) == (nth, &warning.kind));
+            match known {
+                Some((_, _, steps)) => steps.push(step),
+                None => kinds.push((nth, warning, vec![step])),
+            }
+        }
+    }
+    let without_number = |(_, warning, steps)| (warning, steps);
+    kinds.into_iter().map(without_number).collect()
 }
 
 /// Derived figures, steady state, steps left out.

@@ -196,7 +196,8 @@ pub fn former(machine: &Machine<'_>, function: &Function) -> Vec<Former> {
         paths.extend(leads_here.map(|(link, _)| link.clone()));
         let namespace = nvme::Namespace::read(disk.dir()).ok();
         found.push(Former {
-            nsid: namespace.and_then(|namespace| namespace.nsid),
+            nsid: namespace.as_ref().and_then(|namespace| namespace.nsid),
+            serial: namespace.and_then(|namespace| namespace.serial),
             paths,
         });
     }

@@ -97,7 +97,7 @@ impl Claimer<'_> {
             let wanted_count = change.after_count;
             if !dry_run && wanted_count > change.before_count {
                 self.must_be_root("reserve huge pages for")?;
-                let mut store = Store::open(self.sysfs)?;
+                let mut store = Store::open(self.sysfs, self.told)?;
                 store.state.huge_pages.push(Reserved {
                     node: pool.node,
                     page_bytes: change.page_bytes,

@@ -62,10 +62,12 @@ impl Claimer<'_> {
         let state = State::peek(self.sysfs);
         let left = state.claims.iter().filter(|entry| entry.is_of(owner));
         let left: Vec<Bdf> = left.filter_map(Entry::address).collect();
-        each(left, |bdf| {
+        let mut moved = each(left, |bdf| {
             self.wait_until_let_go(bdf);
             self.release_if(bdf, |entry| entry.is_of(owner))
-        })
+        })?;
+        self.look_for_names(&mut moved);
+        Ok(moved)
     }
 
     fn wait_until_let_go(&self, bdf: Bdf) {
@@ -125,10 +127,12 @@ impl<'c> Lease<'c> {
     }
 
     fn back(&mut self) -> Result<Vec<Moved>, ClaimError> {
-        each(std::mem::take(&mut self.owned), |bdf| {
+        let mut moved = each(std::mem::take(&mut self.owned), |bdf| {
             self.claimer.wait_until_let_go(bdf);
             self.claimer.release(Some(&[bdf]))
-        })
+        })?;
+        self.claimer.look_for_names(&mut moved);
+        Ok(moved)
     }
 }
 

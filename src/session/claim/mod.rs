@@ -13,6 +13,7 @@ mod name;
 mod obstacle;
 mod plan;
 mod release;
+mod renamed;
 mod state;
 
 pub(in crate::session) use busy::{seen_driving, sees_all};
@@ -22,7 +23,8 @@ pub use lease::Lease;
 pub use name::{BadName, claimable, function_of};
 pub use obstacle::Obstacle;
 pub use plan::{Claim, UserDriver};
-pub use state::{Entry, Former, State, StateError, Store};
+pub use renamed::Renamed;
+pub use state::{Entry, Former, State, StateError, Store, Told};
 
 use super::guard::content::{Contents, HostContents};
 use super::machine::Machine;
@@ -131,8 +133,13 @@ pub struct Moved {
     pub driver: Option<String>,
     /// Nodes that went, or came back.
     pub nodes: Vec<String>,
+    /// Namespaces that have come back under another name, or whose name another device has now.
+    pub renamed: Vec<Renamed>,
     /// What else there is to know.
     pub notes: Vec<String>,
+    /// Its namespaces as they were before the claim, once it was given back.
+    #[serde(skip)]
+    former: Vec<Former>,
 }
 
 /// Claims and gives back.
@@ -142,12 +149,14 @@ pub struct Claimer<'a> {
     contents: &'a dyn Contents,
     allowed: Option<String>,
     blocked: Option<String>,
+    told: Told<'a>,
 }
 
 impl<'a> Claimer<'a> {
-    /// For the running machine. SPDK's `PCI_ALLOWED` and `PCI_BLOCKED` are honoured.
+    /// For the running machine. SPDK's `PCI_ALLOWED` and `PCI_BLOCKED` are honoured. Of a wait for others who claim
+    /// or give back it is `told`.
     #[must_use]
-    pub fn new(sysfs: &'a Sysfs) -> Self {
+    pub fn new(sysfs: &'a Sysfs, told: Told<'a>) -> Self {
         let word = |name: &str| {
             std::env::var(name)
                 .ok()
@@ -159,6 +168,7 @@ impl<'a> Claimer<'a> {
             contents: &HostContents,
             allowed: word("PCI_ALLOWED"),
             blocked: word("PCI_BLOCKED"),
+            told,
         }
     }
 
@@ -177,7 +187,14 @@ impl<'a> Claimer<'a> {
             contents,
             allowed,
             blocked,
+            told: &|_| (),
         }
+    }
+
+    /// With another who is told of waits.
+    #[must_use]
+    pub fn telling(self, told: Told<'a>) -> Self {
+        Self { told, ..self }
     }
 
     fn binder(&self) -> Binder<'a> {
@@ -220,7 +237,7 @@ impl<'a> Claimer<'a> {
     pub fn claim(&self, wanted: &[Bdf], for_run_of: Option<u32>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("claim")?;
         // Another lanemark that claims waits here, and then sees what we have done.
-        let mut store = Store::open(self.sysfs)?;
+        let mut store = Store::open(self.sysfs, self.told)?;
         let claims = self.plan(wanted, for_run_of.is_some())?;
         let mut moved: Vec<Moved> = Vec::new();
         for claim in &claims {
@@ -247,7 +264,7 @@ impl<'a> Claimer<'a> {
                 ..
             }
         );
-        let mut left = Vec::new();
+        let (mut left, mut back) = (Vec::new(), Vec::new());
         for bdf in claims.iter().map(|claim| claim.bdf) {
             if store.state.of(bdf).is_none() {
                 continue;
@@ -257,18 +274,23 @@ impl<'a> Claimer<'a> {
                 left.push(format!(
                     "{bdf} is still remembered as claimed: lanemark release {bdf} once the kernel is done"
                 ));
-            } else if let Err(error) = self.give_back(store, bdf) {
-                left.push(format!("{bdf} was not given back ({error})"));
+            } else {
+                match self.give_back(store, bdf) {
+                    Ok(moved) => back.push(moved),
+                    Err(error) => left.push(format!("{bdf} was not given back ({error})")),
+                }
             }
         }
+        if left.is_empty() {
+            left.push("everything was given back".to_owned());
+        }
+        self.look_for_names(&mut back);
+        let renamed = back.iter().flat_map(|moved| &moved.renamed);
+        left.extend(renamed.filter_map(|one| one.danger().or_else(|| one.line())));
         match error {
             ClaimError::Bind { error, .. } => ClaimError::Bind {
                 error,
-                left: if left.is_empty() {
-                    "everything was given back".to_owned()
-                } else {
-                    left.join("; ")
-                },
+                left: left.join("; "),
             },
             other => other,
         }

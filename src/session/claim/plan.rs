@@ -82,7 +82,9 @@ impl Claim {
             driver_before: self.driver_before.clone(),
             driver: after,
             nodes: nodes.map(|path| path.display().to_string()).collect(),
+            renamed: Vec::new(),
             notes,
+            former: Vec::new(),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Claimer<'_> {
     /// tried where names were given; with `None` all are tried.
     pub fn release(&self, wanted: Option<&[Bdf]>) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open_to_give_back(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs, self.told)?;
         let all = match wanted {
             Some(wanted) => wanted.to_vec(),
             None => store
@@ -43,6 +43,7 @@ impl Claimer<'_> {
                 }
             }
         }
+        self.look_for_names(&mut moved);
         failed.map_or(Ok(moved), Err)
     }
 
@@ -53,7 +54,7 @@ impl Claimer<'_> {
         is_wanted: impl FnOnce(&Entry) -> bool,
     ) -> Result<Vec<Moved>, ClaimError> {
         self.must_be_root("release")?;
-        let mut store = Store::open_to_give_back(self.sysfs)?;
+        let mut store = Store::open_to_give_back(self.sysfs, self.told)?;
         if store.state.of(bdf).is_some_and(is_wanted) {
             return Ok(vec![self.give_back(&mut store, bdf)?]);
         }
@@ -86,7 +87,9 @@ impl Claimer<'_> {
             driver_before: now.clone(),
             driver: now.clone(),
             nodes: Vec::new(),
+            renamed: Vec::new(),
             notes: Vec::new(),
+            former: Vec::new(),
         };
         if Function::read(self.sysfs, bdf).is_err() {
             if entry.is_none() {
@@ -156,9 +159,10 @@ impl Claimer<'_> {
                 self.bind_back(bdf, Some(entry), &mut moved).map_err(kept)?;
             }
         }
-        if entry.is_some() {
+        if let Some(entry) = entry {
             store.state.forget(bdf);
             store.save()?;
+            moved.former = entry.namespaces;
         }
         if store.state.claims.is_empty() {
             moved

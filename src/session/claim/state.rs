@@ -14,11 +14,24 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How long whoever holds the state is waited for, and after how much of it that is said.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    tell_after: Duration,
+    at_most: Duration,
+}
+
 /// Whoever claims or gives back holds the state for seconds; a stuck kernel may hold it longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Patience = Patience {
+    tell_after: Duration::from_secs(1),
+    at_most: Duration::from_secs(60),
+};
 /// Who gives back has nobody after it to do so: it waits for longer than a claim of devices that hang may take,
 /// whose every write is waited for.
-const BACK_PATIENCE: Duration = WRITE_LIMIT.saturating_mul(8);
+const BACK_PATIENCE: Patience = Patience {
+    at_most: WRITE_LIMIT.saturating_mul(8),
+    ..PATIENCE
+};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const FOLDER: &str = "/run/lanemark";
 const FILE: &str = "claims.json";
@@ -31,6 +44,9 @@ const SCHEMA_VERSION: u32 = 1;
 pub struct Former {
     /// Its namespace ID.
     pub nsid: Option<u64>,
+    /// The serial number of its drive; absent where that has none.
+    #[serde(default)]
+    pub serial: Option<String>,
     /// Its nodes and the links to them: `/dev/nvme0n1`, `/dev/ng0n1`, `/dev/disk/by-id/…`.
     pub paths: Vec<PathBuf>,
 }
@@ -147,6 +163,9 @@ fn io(what: &'static str, path: &Path, why: &impl std::fmt::Display) -> StateErr
     }
 }
 
+/// Who is told, in words, of what may take long.
+pub type Told<'a> = &'a dyn Fn(&str);
+
 /// The state, held against other processes until dropped.
 #[derive(Debug)]
 pub struct Store {
@@ -157,23 +176,24 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens it, makes its folder where there is none, and waits for whoever holds it, up to a minute.
+    /// Opens it, makes its folder where there is none, and waits for whoever holds it, up to a minute. A wait of
+    /// more than a second is `told` once.
     ///
     /// # Errors
     /// [`StateError`].
-    pub fn open(sysfs: &Sysfs) -> Result<Self, StateError> {
-        Self::open_within(sysfs, PATIENCE)
+    pub fn open(sysfs: &Sysfs, told: Told<'_>) -> Result<Self, StateError> {
+        Self::open_within(sysfs, PATIENCE, told)
     }
 
     /// Opens it to give back what is claimed: waits for whoever holds it, up to 20 minutes.
     ///
     /// # Errors
     /// [`StateError`].
-    pub(super) fn open_to_give_back(sysfs: &Sysfs) -> Result<Self, StateError> {
-        Self::open_within(sysfs, BACK_PATIENCE)
+    pub(super) fn open_to_give_back(sysfs: &Sysfs, told: Told<'_>) -> Result<Self, StateError> {
+        Self::open_within(sysfs, BACK_PATIENCE, told)
     }
 
-    fn open_within(sysfs: &Sysfs, patience: Duration) -> Result<Self, StateError> {
+    fn open_within(sysfs: &Sysfs, patience: Patience, told: Told<'_>) -> Result<Self, StateError> {
         let folder = sysfs.locate(Path::new(FOLDER));
         let mut builder = DirBuilder::new();
         match builder.recursive(true).mode(0o700).create(&folder) {
@@ -190,7 +210,7 @@ impl Store {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
         let lock = lock.map_err(|error| io("open", &path, &error))?;
-        wait_for(sysfs, &lock, &path, patience)?;
+        wait_for(sysfs, &lock, &path, patience, told)?;
         let path = folder.join(FILE);
         let mut state = match std::fs::read(&path) {
             Ok(bytes) => parse(&path, &bytes)?,
@@ -277,24 +297,44 @@ impl State {
     }
 }
 
-fn wait_for(sysfs: &Sysfs, lock: &File, path: &Path, patience: Duration) -> Result<(), StateError> {
-    let deadline = Instant::now() + patience;
+fn wait_for(
+    sysfs: &Sysfs,
+    lock: &File,
+    path: &Path,
+    patience: Patience,
+    told: Told<'_>,
+) -> Result<(), StateError> {
+    let began = Instant::now();
+    let mut is_told = false;
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(io("lock", path, &error)),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+            Err(TryLockError::WouldBlock) if began.elapsed() < patience.at_most => {
+                if !is_told && began.elapsed() >= patience.tell_after {
+                    is_told = true;
+                    told(&waiting_text(sysfs, path, patience.at_most));
+                }
                 std::thread::sleep(LOOK_EVERY);
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(StateError::Held {
                     path: path.to_owned(),
                     holder: holder_of(sysfs, path),
-                    limit_s: patience.as_secs(),
+                    limit_s: patience.at_most.as_secs(),
                 });
             }
         }
     }
+}
+
+fn waiting_text(sysfs: &Sysfs, path: &Path, at_most: Duration) -> String {
+    format!(
+        "waiting for {}, which claims devices or gives some back (it holds {}), for {} s at most",
+        holder_of(sysfs, path),
+        sysfs.shown(path).display(),
+        at_most.as_secs()
+    )
 }
 
 fn holder_of(sysfs: &Sysfs, path: &Path) -> String {
@@ -361,29 +401,66 @@ mod tests {
     /// A claim of one device writes its override, unbinds and probes, and then does all of that to undo it.
     #[test]
     fn giving_back_outwaits_a_claim_that_hangs() {
-        assert!(BACK_PATIENCE > WRITE_LIMIT * 6 && BACK_PATIENCE > PATIENCE);
-        assert_eq!(BACK_PATIENCE.as_secs(), 20 * 60, "as documented");
+        assert!(BACK_PATIENCE.at_most > WRITE_LIMIT * 6);
+        assert!(BACK_PATIENCE.at_most > PATIENCE.at_most);
+        assert_eq!(BACK_PATIENCE.at_most.as_secs(), 20 * 60, "as documented");
     }
 
     #[test]
     fn a_state_that_another_holds_is_waited_for_and_then_given_up() {
         let root = tempfile::tempdir().unwrap();
         let sysfs = Sysfs::at(root.path());
-        let held = Store::open(&sysfs).unwrap();
-        let short = Duration::from_millis(60);
+        let heard = std::cell::RefCell::new(Vec::new());
+        let told = |text: &str| heard.borrow_mut().push(text.to_owned());
+        let held = Store::open(&sysfs, &told).unwrap();
+        let short = Patience {
+            tell_after: Duration::from_millis(30),
+            at_most: Duration::from_millis(100),
+        };
         let began = Instant::now();
-        let given_up = Store::open_within(&sysfs, short);
+        let given_up = Store::open_within(&sysfs, short, &told);
         assert!(
             matches!(given_up, Err(StateError::Held { .. })),
             "{given_up:?}"
         );
-        assert!(began.elapsed() >= short);
+        assert!(began.elapsed() >= short.at_most);
+        let once = heard.take();
+        assert_eq!(once.len(), 1, "{once:?}");
+        assert!(
+            once[0].starts_with("waiting for another process")
+                && once[0].ends_with("for 0 s at most"),
+            "{once:?}"
+        );
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                std::thread::sleep(short);
+                std::thread::sleep(short.at_most);
                 drop(held);
             });
-            assert!(Store::open(&sysfs).is_ok());
+            assert!(Store::open(&sysfs, &told).is_ok());
         });
+        assert_eq!(heard.take(), [""; 0], "what is soon over is not told");
+    }
+
+    #[test]
+    fn the_process_that_is_waited_for_is_named_where_the_kernel_names_it() {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let held = Store::open(&sysfs, &|_| ()).unwrap();
+        let path = held.folder.join(LOCK);
+        let meta = std::fs::metadata(&path).unwrap();
+        let (major, minor) = (libc::major(meta.dev()), libc::minor(meta.dev()));
+        let locks = root.path().join("proc");
+        std::fs::create_dir_all(&locks).unwrap();
+        let line = format!(
+            "1: FLOCK  ADVISORY  WRITE 4711 {major:02x}:{minor:02x}:{} 0 EOF\n",
+            meta.ino()
+        );
+        std::fs::write(locks.join("locks"), line).unwrap();
+        let text = waiting_text(&sysfs, &path, BACK_PATIENCE.at_most);
+        assert_eq!(
+            text,
+            "waiting for process 4711, which claims devices or gives some back (it holds \
+             /run/lanemark/claims.lock), for 1200 s at most"
+        );
     }
 }

@@ -10,7 +10,7 @@ pub(super) use own::OwnIo;
 use super::machine::Machine;
 use super::open::Opened;
 use crate::backend::{DeviceFacts, DeviceKind};
-use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, Step};
+use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, Step, WriteCache};
 use crate::sysfs::Sysfs;
 use crate::sysfs::absent::Fact;
 use crate::sysfs::cpufreq::CpuFiles;
@@ -40,6 +40,7 @@ pub(super) struct HealthWatch {
     /// Where each device stands among all that are open.
     places: Vec<usize>,
     before: Vec<Result<Health, String>>,
+    write_caches: Vec<Result<WriteCache, String>>,
     counted: Vec<Result<Counted, String>>,
     cpus: Vec<(u32, CpuFiles, CpuLook, Option<CpuLook>)>,
 }
@@ -55,6 +56,8 @@ impl HealthWatch {
     ) -> Self {
         let places = chosen.map_or_else(|| (0..facts.len()).collect(), <[usize]>::to_vec);
         let before = places.iter().map(|&place| opened.health(place)).collect();
+        let caches = places.iter().map(|&place| opened.write_cache(place));
+        let write_caches = caches.collect();
         let needs_machine = facts.iter().any(|one| others::why_not(one).is_none());
         let machine = needs_machine.then(|| Machine::read(sysfs));
         let counted = facts.iter().map(|one| match &machine {
@@ -74,6 +77,7 @@ impl HealthWatch {
         Self {
             places,
             before,
+            write_caches,
             counted,
             cpus: numbers.into_iter().map(look).collect(),
         }
@@ -93,8 +97,9 @@ impl HealthWatch {
     pub(super) fn finish(self, opened: &Opened, step: &mut Step, own: &[OwnIo]) {
         // What does not answer I/Os would let the question wait as well.
         let lost = lost(step);
-        let devices = (0..).zip(self.before).zip(&self.counted);
-        let devices = devices.map(|((device_index, before), counted)| {
+        let asked = self.before.into_iter().zip(self.write_caches);
+        let devices = (0..).zip(asked).zip(&self.counted);
+        let devices = devices.map(|((device_index, (before, write_cache)), counted)| {
             let index = device_index as usize;
             let after = match lost {
                 Some(what) => Err(format!("the device is {what}: it was not asked again")),
@@ -107,6 +112,7 @@ impl HealthWatch {
             let (before, why_not_before) = parts(before);
             let (after, why_not_after) = parts(after);
             let (others, why_not_others) = parts(others);
+            let (write_cache, why_not_write_cache) = parts(write_cache);
             DeviceConditions {
                 device_index,
                 before,
@@ -115,6 +121,8 @@ impl HealthWatch {
                 why_not_after,
                 others,
                 why_not_others,
+                write_cache,
+                why_not_write_cache,
             }
         });
         let conditions = Conditions {
@@ -172,4 +180,36 @@ fn cpu((cpu, files, before, after): (u32, CpuFiles, CpuLook, Option<CpuLook>)) -
 fn reason(facts: &[&Fact<u64>]) -> Option<String> {
     let missing = facts.iter().find_map(|fact| fact.as_ref().err());
     missing.map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::record::{Failure, Record};
+
+    #[test]
+    fn a_step_says_whether_its_devices_still_answer() {
+        let text = include_str!("../../../tests/fixtures/records/normal_read.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let mut step = record.steps[0].clone();
+        assert_eq!((step.error.is_none(), step.abandoned_count), (true, 0));
+        assert_eq!(lost(&step), None);
+        for (kind, what) in [
+            ("gone", Some("gone")),
+            ("stuck", Some("stuck")),
+            ("io-errors", None),
+        ] {
+            step.error = Some(Failure {
+                kind: kind.to_owned(),
+                text: String::new(),
+                next_step: String::new(),
+                exit_code: 1,
+            });
+            assert_eq!(lost(&step), what, "{kind}");
+        }
+        // A signal ended the run while it did not answer.
+        step.abandoned_count = 1;
+        assert_eq!(lost(&step), Some("stuck"));
+    }
 }

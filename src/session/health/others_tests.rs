@@ -2,9 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::backend::sim::{SimDevice, SimSpec};
 use crate::backend::{Device as _, NullDevice};
+use crate::clock::VirtualClock;
+use crate::config::{Job, plan};
+use crate::reactor::{Control, run_virtual_team};
+use crate::session::step::setups;
 use crate::sysfs::Sysfs;
 use crate::units::Bytes;
+use std::sync::Arc;
 
 /// A machine in a folder: lines `path: text`, `path -> target`, `path/`.
 struct Tree(tempfile::TempDir);
@@ -198,6 +204,48 @@ fn missing_garbled_and_strange_counters_are_told_and_never_zero() {
         DeviceKind::Scsi,
     ] {
         assert!(why_not(&facts("x", kind)).is_some(), "{kind:?}");
+    }
+}
+
+/// What eight I/Os of 64 KiB put on a disk of 512-byte blocks, by the books of a run.
+fn own_of(rw: &str) -> OwnIo {
+    let text = format!("device: sim\nsteps: [{{ rw: {rw}, bs: 64k, iodepth: 2, number_ios: 8 }}]");
+    let job = Job::from_yaml(&text, "job.yaml").unwrap();
+    let clock = VirtualClock::new();
+    let devices = [SimDevice::new("sim", &SimSpec::default(), clock.clone())];
+    let facts = [devices[0].facts().clone()];
+    let plan = plan(&job, &facts, 1).unwrap();
+    let step = &plan.steps[0];
+    let setups = setups(step, &facts, &[]);
+    let control = Arc::new(Control::default());
+    let end = run_virtual_team(&devices, &setups, &clock, &control, &mut |_| {}).unwrap();
+    OwnIo::of(step, &end.outcomes, &facts).remove(0)
+}
+
+/// Zeros are not sent: at most a block each is counted, whatever their length.
+#[test]
+fn zeros_of_our_own_do_not_hide_io_of_others() {
+    let tree = disk();
+    for (rw, own_writes) in [
+        // WRITE SAME sends one block for each.
+        ("writezeroes", (8, 8)),
+        ("randwritezeroes", (8, 8)),
+        // A trim is counted apart.
+        ("trim", (0, 0)),
+        ("write", (8, 8 * 128)),
+    ] {
+        tree.stat(&format!("sys/{SDB}"), (10, 80), (20, 160));
+        let facts = facts("/dev/sdb", DeviceKind::Block);
+        let mut counted = begin(&tree.sysfs(), &facts).unwrap();
+        let writes = (20 + own_writes.0, 160 + own_writes.1);
+        tree.stat(&format!("sys/{SDB}"), (13, 104), writes);
+        counted.end();
+        let others = counted.others(&own_of(rw)).unwrap();
+        assert_eq!(
+            (others.ios_count, others.bytes_count),
+            (3, 3 * 4096),
+            "{rw}"
+        );
     }
 }
 

@@ -48,6 +48,16 @@ fn celsius(health: Option<&Health>) -> String {
     }
 }
 
+/// The counters of these that grew over the step, with their words; `None` where none did.
+fn all_grown(device: &DeviceConditions, counters: &[(&str, Figure)]) -> Option<String> {
+    let one = |(words, of): &(&str, Figure)| {
+        let grown = grown(device, *of).filter(|grown| *grown > 0)?;
+        Some(format!("{grown} {words}"))
+    };
+    let counted: Vec<String> = counters.iter().filter_map(one).collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
+}
+
 /// Thermal management: transitions and the time spent in it, and time over the warning temperature.
 fn throttled(name: &str, device: &DeviceConditions) -> Option<Warning> {
     const COUNTERS: [(&str, Figure); 6] = [
@@ -58,25 +68,16 @@ fn throttled(name: &str, device: &DeviceConditions) -> Option<Warning> {
         ("s above the warning temperature", |h| h.hot_s),
         ("s above the critical temperature", |h| h.critically_hot_s),
     ];
-    let counted: Vec<String> = COUNTERS
-        .iter()
-        .filter_map(|(words, of)| {
-            let grown = grown(device, *of).filter(|grown| *grown > 0)?;
-            Some(format!("{grown} {words}"))
-        })
-        .collect();
-    if counted.is_empty() {
-        return None;
-    }
+    let counted = all_grown(device, &COUNTERS)?;
     Some(warning(
         "device-throttled",
         format!(
-            "{name} grew too hot: {} during this step ({} before, {} after)",
-            counted.join(", "),
+            "{name} grew too hot: {counted} during this step ({} before, {} after)",
             celsius(device.before.as_ref()),
             celsius(device.after.as_ref())
         ),
-        "cool it better, or let it cool down between steps (cool_down), and measure again",
+        // A pause between steps by a key is not for every verb.
+        "cool it better, or let it stand until it is cool, and measure again",
     ))
 }
 
@@ -106,19 +107,10 @@ fn errors(name: &str, device: &DeviceConditions) -> Option<Warning> {
         ("uncorrected reads", |h| h.read_uncorrected_count),
         ("uncorrected writes", |h| h.write_uncorrected_count),
     ];
-    let counted: Vec<String> = COUNTERS
-        .iter()
-        .filter_map(|(words, of)| {
-            let grown = grown(device, *of).filter(|grown| *grown > 0)?;
-            Some(format!("{grown} {words}"))
-        })
-        .collect();
-    if counted.is_empty() {
-        return None;
-    }
+    let counted = all_grown(device, &COUNTERS)?;
     Some(warning(
         "media-errors",
-        format!("{name} counted {} during this step", counted.join(", ")),
+        format!("{name} counted {counted} during this step"),
         "look at its health log (smartctl -a); what it repeated is in the latency",
     ))
 }
@@ -181,6 +173,8 @@ mod tests {
             why_not_after: None,
             others: None,
             why_not_others: None,
+            write_cache: None,
+            why_not_write_cache: None,
         }
     }
 
@@ -208,6 +202,12 @@ mod tests {
         assert_eq!(
             found.text,
             "D grew too hot: 2 light slow-downs, 12 s slowed down lightly during this step (60 °C before, 84 °C after)"
+        );
+        // `peak`, `load` and `scale` warn of it too, and refuse that key.
+        assert!(
+            !found.next_step.contains("cool_down"),
+            "{}",
+            found.next_step
         );
         // What is not told at both ends, or went back, tells nothing.
         assert_eq!(throttled("D", &device(before.clone(), None)), None);

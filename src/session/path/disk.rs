@@ -1,14 +1,14 @@
 //! Hops of SAS and SATA.
 
-use super::{Carrier, Look, SeenLink, SeenPath, state};
-use crate::ceiling::sas::SasLink;
+use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
+use crate::ceiling::sas as ceiling;
 use crate::ceiling::sata::SataLink;
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
 use crate::sysfs::absent::fault;
 use crate::sysfs::ata::AtaLink;
 use crate::sysfs::attach::Attachment;
 use crate::sysfs::read_text;
-use crate::sysfs::sas::{Phy, SasPort, SasRate, SasWay};
+use crate::sysfs::sas::{Expander, Phy, SasPort, SasRate, SasWay};
 
 impl SeenPath {
     /// Adds what lies between the controller's PCI function and a disk.
@@ -46,8 +46,7 @@ impl SeenPath {
             if carrier.is_none() {
                 self.find_unknown_phys(port);
             }
-            self.find_slow_phys(port, &rates, expander.is_none() && !is_stp);
-            let most = known_rates(&port.phys, |phy| phy.max_rate.as_ref().ok());
+            self.find_slow_phys(port, &rates, expander);
             let hop = Hop {
                 name: port.name.clone(),
                 to,
@@ -55,7 +54,7 @@ impl SeenPath {
                 what: format!("{above} to {below}"),
                 driver: None,
                 now: sas_state(&rates),
-                most: sas_state(&most),
+                most: sas_most(port, &rates, expander),
                 mps_bytes: None,
                 mrrs_bytes: None,
                 read_ceiling: None,
@@ -86,8 +85,9 @@ impl SeenPath {
         self.hide(&port.name, "the rate of its phys is not known");
     }
 
-    /// Phys of one port that run at different rates, that a setting holds back, or a drive below its port.
-    fn find_slow_phys(&mut self, port: &SasPort, rates: &[SasRate], leads_to_sas_drive: bool) {
+    /// Phys of one port that run at different rates, that a setting holds back, or that lead to an expander which
+    /// could do more as well. (What a drive could do nobody tells: a slow one may be made for no more.)
+    fn find_slow_phys(&mut self, port: &SasPort, rates: &[SasRate], below: Option<&Expander>) {
         let (Some(least), Some(most)) = (rates.iter().min(), rates.iter().max()) else {
             return;
         };
@@ -107,17 +107,16 @@ impl SeenPath {
             let text = format!("{} is set to {set} at most and could do {can}", phy.name);
             let next_step = "raise it in the HBA's setup, or in sysfs: maximum_linkrate of the phy";
             self.find(PathFindingKind::SpeedDegraded, &port.name, text, next_step);
-        } else if let Some(set) = port
-            .phys
-            .iter()
-            .filter_map(|p| p.max_rate.as_ref().ok())
-            .min()
-            && leads_to_sas_drive
-            && most < set
+        }
+        let own = |phy: &Phy| phy.max_rate.as_ref().ok().copied();
+        let own: Option<Vec<SasRate>> = port.phys.iter().map(own).collect();
+        let ends = (own.and_then(|own| own.into_iter().min()))
+            .zip(below.and_then(|expander| expander.max_rate));
+        if let Some(both) = ends.map(|(port, expander)| port.min(expander))
+            && *most < both
         {
-            let text = format!("runs at {most} where the port could do {set}");
-            let next_step =
-                "look up the drive: it may be made for no more; otherwise change its slot or cable";
+            let text = format!("runs at {most}, both ends can do {both}");
+            let next_step = "change the cable, look at the phys' error counters, and for a limit in the setup of HBA and expander";
             self.find(PathFindingKind::SpeedDegraded, &port.name, text, next_step);
         }
     }
@@ -125,11 +124,12 @@ impl SeenPath {
     fn add_ata(&mut self, name: &str, link: &AtaLink) {
         let rate = link.rate.as_ref().ok().copied();
         let (port, drive) = (link.port_max.as_ref().ok(), link.drive_max.as_ref().ok());
-        let most = match (port, drive) {
-            (Some(port), Some(drive)) => Some(*port.min(drive)),
-            (port, drive) => port.or(drive).copied(),
+        let both = link.most_of_both();
+        let most = match (both, link.most_of_either()) {
+            (Some(both), _) => Some(sata_state(both)),
+            (None, one) => one.map(|one| by_one_end(sata_state(one))),
         };
-        match (rate, most) {
+        match (rate, both) {
             (None, _) => {
                 let why = link.rate.as_ref().err().map(ToString::to_string);
                 let text = format!("its speed is not known: {}", why.unwrap_or_default());
@@ -170,7 +170,7 @@ impl SeenPath {
             what: "SATA port to drive".to_owned(),
             driver: None,
             now: rate.map(sata_state),
-            most: most.map(sata_state),
+            most,
             mps_bytes: None,
             mrrs_bytes: None,
             read_ceiling: None,
@@ -205,16 +205,12 @@ fn is_whole(port: &SasPort, rates: &[SasRate]) -> bool {
     !rates.is_empty() && rates.len() as u64 == counted
 }
 
-/// All phys together; of unlike ones the mean, which comes to their sum.
-#[allow(clippy::cast_precision_loss)] // A handful of phys.
+/// All phys together, each at its own rate.
 fn carrier(rates: &[SasRate], slowest: Option<SasRate>, is_stp: bool) -> Option<Carrier> {
     let least = *rates.iter().min()?;
-    let sum: f64 = rates.iter().map(|rate| gbit_per_s(*rate)).sum();
+    let all: Vec<f64> = rates.iter().map(|rate| gbit_per_s(*rate)).collect();
     Some(Carrier::Sas {
-        link: SasLink {
-            gbit_per_s: sum / rates.len() as f64,
-            phys_count: u32::try_from(rates.len()).unwrap_or(u32::MAX),
-        },
+        port: ceiling::SasPort::of(&all),
         slowest_gbit_per_s: gbit_per_s(slowest.unwrap_or(least)),
         is_stp,
     })
@@ -233,6 +229,18 @@ fn sas_state(rates: &[SasRate]) -> Option<LinkState> {
         format!("{least} to {most} x{count}")
     };
     Some(state(text, Some(gbit_per_s(*least)), Some(count)))
+}
+
+/// The most of the port's phys, and of the expander below; without its word, or below a drive's port, of one end.
+fn sas_most(port: &SasPort, rates: &[SasRate], below: Option<&Expander>) -> Option<LinkState> {
+    let own = known_rates(&port.phys, |phy| phy.max_rate.as_ref().ok());
+    if let Some(expander) = below.and_then(|expander| expander.max_rate) {
+        let both: Vec<SasRate> = own.into_iter().map(|rate| rate.min(expander)).collect();
+        return sas_state(&both);
+    }
+    let most = sas_state(&own)?;
+    let runs_at_it = rates.iter().min() >= own.iter().min();
+    Some(if runs_at_it { most } else { by_one_end(most) })
 }
 
 fn sata_state(rate: SasRate) -> LinkState {

@@ -1,7 +1,9 @@
 //! The way from the host to a device: its links, what they carry, what is wrong with them, what cannot be seen.
 
 mod ceilings;
+mod counters;
 mod disk;
+mod hidden;
 mod list;
 mod loads;
 mod pcie;
@@ -18,13 +20,14 @@ use crate::backend::{DeviceFacts, DeviceKind};
 use crate::ceiling::datasheet::{self, Controller, Drive};
 use crate::ceiling::exact;
 use crate::ceiling::pcie::{PacketSizes, PcieLink};
-use crate::ceiling::sas::SasLink;
+use crate::ceiling::sas::SasPort;
 use crate::ceiling::sata::SataLink;
 use crate::record::{DevicePath, Hop, LinkState, PathFinding, PathFindingKind, RateBand, Unseen};
 use crate::spdk::{Transport as SpdkTransport, TransportId};
 use crate::sysfs::Sysfs;
 use crate::sysfs::ata::AtaLink;
-use crate::sysfs::attach::{Attachment, Transport};
+use crate::sysfs::attach::{Attachment, Ground, Transport};
+use crate::sysfs::host::cpu_flags;
 use crate::sysfs::pci::{Bdf, PciPath};
 use crate::sysfs::sas::Phy;
 use std::path::PathBuf;
@@ -44,6 +47,8 @@ pub struct SeenPath {
     pub controller: Option<(&'static Controller, Bdf)>,
     /// NUMA node of its controller; absent where the machine has but one, or firmware does not say.
     pub numa_node: Option<u32>,
+    /// PCI vendor and device, where the device is a PCI function itself.
+    pub(super) own_id: Option<(u16, u16)>,
     /// Folders of the PCI functions on the way, by address, for error counters.
     pub(super) functions: Vec<(String, PathBuf)>,
 }
@@ -66,8 +71,8 @@ pub enum Carrier {
     Pcie(PcieLink, PacketSizes),
     /// SAS; the rate of the slowest phy behind it, and whether what is behind it is SATA.
     Sas {
-        /// The phys.
-        link: SasLink,
+        /// Its phys.
+        port: SasPort,
         /// Slowest phy on the rest of the way.
         slowest_gbit_per_s: f64,
         /// A SATA drive through SAS.
@@ -102,10 +107,10 @@ impl Carrier {
         match self {
             Self::Pcie(link, sizes) => link.read_ceiling(sizes),
             Self::Sas {
-                link,
+                port,
                 slowest_gbit_per_s,
                 is_stp,
-            } => link.behind(*slowest_gbit_per_s, *is_stp),
+            } => port.behind(*slowest_gbit_per_s, *is_stp),
             Self::Sata(link) => link.ceiling(),
             Self::Simulated(bytes_per_s) => exact(*bytes_per_s),
         }
@@ -170,7 +175,7 @@ impl SeenPath {
         let is_virtual = found.transport == Some(Transport::Virtio);
         if let Some(&bdf) = found.functions.first().filter(|_| !is_virtual) {
             match PciPath::read(sysfs, bdf) {
-                Ok(pci) => path.add_pcie(&pci, found.transport == Some(Transport::Nvme)),
+                Ok(pci) => path.add_pcie(&pci, is_own_controller(found.transport)),
                 Err(error) => path.hide(&bdf.to_string(), &error.to_string()),
             }
         }
@@ -182,11 +187,16 @@ impl SeenPath {
             path.hide(name, &why);
         }
         path.add_disk(name, found);
-        if let Some(why) = hidden_by(found.transport) {
+        if let Some(why) = hidden_by(found) {
             path.hide(name, why);
         }
         if path.links.is_empty() && path.record.unseen.is_empty() {
             path.hide(name, "the kernel shows no link on the way to it");
+        }
+        // The ports of a virtual machine are its maker's invention, whatever speed they show. The flag is x86's.
+        let is_virtual_machine = cpu_flags(sysfs).is_ok_and(|flags| flags.contains("hypervisor"));
+        if is_virtual_machine && !path.links.is_empty() {
+            path.hide("this machine", "a virtual one: the host's links are hidden");
         }
         path.find_narrowest();
         path
@@ -195,8 +205,8 @@ impl SeenPath {
     /// The controller between PCI Express and the device, where that is not the device itself.
     #[must_use]
     pub fn hba(&self) -> Option<&str> {
-        let is_between = self.transport != Some(Transport::Nvme);
-        let last = self.functions.last().filter(|_| is_between);
+        let is_device = is_own_controller(self.transport);
+        let last = self.functions.last().filter(|_| !is_device);
         last.map(|(name, _)| name.as_str())
     }
 
@@ -226,6 +236,7 @@ impl SeenPath {
             drive: None,
             controller: None,
             numa_node: None,
+            own_id: None,
             functions: Vec::new(),
         }
     }
@@ -271,14 +282,21 @@ impl SeenPath {
 
     /// Looks up what the maker promises, and whether the way allows it.
     pub fn promise(&mut self, model: Option<&str>, capacity_bytes: u64) {
-        self.drive = model.and_then(|model| datasheet::drive(model, capacity_bytes));
+        let by_model = model.and_then(|model| datasheet::drive(model, capacity_bytes));
+        let by_id = |(vendor, device)| datasheet::drive_on_pci(vendor, device, capacity_bytes);
+        self.drive = by_model.or_else(|| self.own_id.and_then(by_id));
         promise::check(self);
     }
 }
 
+/// Whether the PCI function is the device itself.
+const fn is_own_controller(transport: Option<Transport>) -> bool {
+    matches!(transport, Some(Transport::Nvme | Transport::Pcie))
+}
+
 /// What the kind of attachment hides whatever else is seen.
-const fn hidden_by(transport: Option<Transport>) -> Option<&'static str> {
-    Some(match transport {
+const fn hidden_by(found: &Attachment) -> Option<&'static str> {
+    Some(match found.transport {
         Some(Transport::NvmeTcp | Transport::NvmeRdma | Transport::NvmeFc) => {
             "over a fabric: its links are not in this machine"
         }
@@ -288,8 +306,15 @@ const fn hidden_by(transport: Option<Transport>) -> Option<&'static str> {
         Some(Transport::Usb) => "on USB, whose links are not read",
         Some(Transport::Iscsi | Transport::Fc) => "over a storage network",
         Some(Transport::Scsi | Transport::Pata) => "a bus whose speed is not shown",
-        Some(Transport::Nvme | Transport::Sas | Transport::Sata) => return None,
-        None => "no device of its own: it stands on others",
+        Some(Transport::Nvme | Transport::Pcie | Transport::Sas | Transport::Sata) => return None,
+        None => match found.ground {
+            Ground::Others => "no device of its own: it stands on others",
+            Ground::Memory => "in memory: there is no link",
+            Ground::Server => "a server answers for it, whose links are not in this machine",
+            Ground::File => "a file: the file system decides where its blocks are",
+            Ground::Bus => "on a bus whose links are not read",
+            Ground::None => "no disk: the ways to what may hang on it are not looked at",
+        },
     })
 }
 
@@ -299,5 +324,13 @@ fn state(text: String, lane_gbit_per_s: Option<f64>, lanes_count: Option<u32>) -
         text,
         lane_gbit_per_s,
         lanes_count,
+    }
+}
+
+/// `16 GT/s x4 by one end's word`: what only one end tells.
+fn by_one_end(state: LinkState) -> LinkState {
+    LinkState {
+        text: state.text + " by one end's word",
+        ..state
     }
 }

@@ -1,6 +1,6 @@
 //! Hops of PCI Express.
 
-use super::{Carrier, Look, SeenLink, SeenPath, state};
+use super::{Carrier, Look, SeenLink, SeenPath, by_one_end, state};
 use crate::ceiling::datasheet;
 use crate::ceiling::pcie::{PacketSizes, PcieLink};
 use crate::record::{Hop, LinkKind, LinkState, PathFindingKind};
@@ -8,11 +8,6 @@ use crate::sysfs::absent::{Fact, fault};
 use crate::sysfs::pci::{
     Function, Hop as PciHop, LinkState as PciState, PciPath, PciSpeed, PortKind,
 };
-
-const INTEL: u16 = 0x8086;
-/// Root ports of Intel's chipsets (ICH6 to the 800 series) are functions of these devices on bus 0; the
-/// processor's own are elsewhere (datasheets of the chipsets, "PCI devices and functions").
-const CHIPSET_PORTS: std::ops::RangeInclusive<u8> = 0x1b..=0x1d;
 
 impl SeenPath {
     /// Adds the links above a function, and what hides others.
@@ -24,7 +19,7 @@ impl SeenPath {
             .collect();
         let node = |function: &Function| function.numa_node.as_ref().ok().copied().flatten();
         self.numa_node = functions.last().and_then(node);
-        self.add_unseen_ends(pci);
+        self.hide_pcie(pci);
         let sizes = packet_sizes(functions);
         for hop in pci.hops() {
             let upper = hop
@@ -35,41 +30,17 @@ impl SeenPath {
             };
             self.add_hop(pci, &hop, upper, lower, sizes);
         }
-        if let Some(device) = functions.last().filter(|_| !is_device) {
-            let ids = (device.vendor.as_ref().ok(), device.device.as_ref().ok());
-            if let (Some(vendor), Some(id)) = ids {
-                let known = datasheet::controller(*vendor, *id);
-                self.controller = known.map(|known| (known, device.bdf));
-            }
-        }
-    }
-
-    fn add_unseen_ends(&mut self, pci: &PciPath) {
-        let Some(first) = pci.functions.first() else {
+        let Some(device) = functions.last() else {
             return;
         };
-        let name = first.bdf.to_string();
-        let is_chipset = first.vendor == Ok(INTEL)
-            && (first.bdf.domain, first.bdf.bus) == (0, 0)
-            && CHIPSET_PORTS.contains(&first.bdf.device);
-        match pci.kind(0) {
-            Some(PortKind::RootIntegrated) => {
-                self.hide(
-                    &name,
-                    "an on-chip controller: its way to the processor shows no link",
-                );
-            }
-            Some(PortKind::RootPort) if is_chipset => {
-                self.hide(
-                    &name,
-                    "a port of the chipset, whose own link to the processor shows no speed",
-                );
-            }
-            Some(PortKind::RootPort) => {}
-            _ => self.hide(
-                &name,
-                "no port is shown above it: a virtual machine may hide the way",
-            ),
+        let (Ok(vendor), Ok(id)) = (&device.vendor, &device.device) else {
+            return;
+        };
+        if is_device {
+            self.own_id = Some((*vendor, *id));
+        } else {
+            let known = datasheet::controller(*vendor, *id);
+            self.controller = known.map(|known| (known, device.bdf));
         }
     }
 
@@ -101,8 +72,7 @@ impl SeenPath {
             what: format!("{above} to {}", kind(lower)),
             driver: lower.driver.as_ref().map(|driver| driver.name.clone()),
             now: Some(link_state(&hop.speed, &hop.width_count)),
-            most: (hop.max_speed.is_ok() || hop.max_width_count.is_ok())
-                .then(|| link_state(&hop.max_speed, &hop.max_width_count)),
+            most: most_state(hop),
             mps_bytes: mps.min(),
             mrrs_bytes: device.and_then(|express| express.read_request_bytes),
             read_ceiling: None,
@@ -157,14 +127,14 @@ impl SeenPath {
             self.find(kind, name, text, next_step);
             self.hide(name, &format!("its {what} is not known"));
         }
-        if let (Ok(now), Ok(most)) = (&hop.speed, &hop.max_speed)
+        if let (Ok(now), Some(most)) = (&hop.speed, &hop.both_max_speed)
             && now < most
         {
             let text = format!("runs at {now}, both ends can do {most}");
             let next_step = "read it again under load (power saving lowers it on some machines); then reseat the device, change riser or cable, look for errors in AER, and for a limit in firmware setup";
             self.find(PathFindingKind::SpeedDegraded, name, text, next_step);
         }
-        if let (Ok(now), Ok(most)) = (&hop.width_count, &hop.max_width_count)
+        if let (Ok(now), Some(most)) = (&hop.width_count, &hop.both_max_width_count)
             && now < most
         {
             let text = format!("trained at x{now}, both ends can do x{most}");
@@ -227,6 +197,17 @@ fn carrier<'a>(
         is_flit: ends.any(|end| end.express.as_ref().is_ok_and(|express| express.flit)),
     };
     Some(Carrier::Pcie(link, sizes))
+}
+
+/// What the ends could do; absent where neither tells.
+fn most_state(hop: &PciHop) -> Option<LinkState> {
+    let is_known = hop.max_speed.is_ok() || hop.max_width_count.is_ok();
+    let most = is_known.then(|| link_state(&hop.max_speed, &hop.max_width_count))?;
+    Some(if hop.has_one_ends_word() {
+        by_one_end(most)
+    } else {
+        most
+    })
 }
 
 fn link_state(speed: &Fact<PciSpeed>, width: &Fact<u8>) -> LinkState {

@@ -203,20 +203,15 @@ pub(super) fn links(
         for fact in [&ata.rate, &ata.port_max, &ata.drive_max] {
             problems.extend(fault(fact));
         }
-        let most = [&ata.port_max, &ata.drive_max];
-        let most = most.into_iter().filter_map(|rate| rate.as_ref().ok()).min();
         links.push(LinkEntry {
             kind: "sata",
             at: ata.port.clone(),
             speed: shown(&ata.rate),
             width_count: Some(1),
-            max_speed: most.map(ToString::to_string),
+            max_speed: ata.most_of_either().as_ref().map(ToString::to_string),
             max_width_count: Some(1),
-            degraded: ata
-                .rate
-                .as_ref()
-                .ok()
-                .zip(most)
+            degraded: (ata.rate.as_ref().ok().copied())
+                .zip(ata.most_of_both())
                 .map(|(rate, most)| rate < most),
             unknown: reason(&ata.rate),
         });

@@ -73,6 +73,7 @@ impl<'a> Spdk<'a> {
         };
         match transport {
             Transport::Nvme => {}
+            Transport::Pcie => return self.without_transport(attachment, paths),
             Transport::NvmeTcp | Transport::NvmeRdma => return self.fabrics(attachment, transport),
             Transport::NvmeFc | Transport::NvmeOther => {
                 let why = format!("{}: no SPDK transport for it", transport.name());

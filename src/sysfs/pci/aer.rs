@@ -45,28 +45,68 @@ impl Aer {
             .reduce(u64::saturating_add)
     }
 
-    /// What was counted since `earlier`, by name; a class that is unknown now or was then tells nothing.
+    /// What was counted since `earlier`, by class and name: `correctable BadTLP`; a class of which nothing grew by
+    /// its own name. A class that can be read only now counts from 0: some kernels show it with its first error.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Vec<(String, u64)> {
-        let pairs = [
-            (&self.correctable, &earlier.correctable),
-            (&self.nonfatal, &earlier.nonfatal),
-            (&self.fatal, &earlier.fatal),
-        ];
+    pub fn since(&self, earlier: &Self) -> Vec<(String, Growth)> {
         let mut grown = Vec::new();
-        for (now, before) in pairs {
-            let (Ok(now), Ok(before)) = (now, before) else {
-                continue;
-            };
-            for (name, count) in &now.counters {
-                let then = before.counters.iter().find(|(other, _)| other == name);
-                let added_count = count.saturating_sub(then.map_or(0, |(_, count)| *count));
-                if added_count > 0 {
-                    grown.push((name.clone(), added_count));
-                }
+        for ((class, now), (_, before)) in self.classes().into_iter().zip(earlier.classes()) {
+            match (now, before) {
+                (Ok(now), Ok(before)) => grown.extend(now.since(class, before)),
+                (Ok(now), Err(_)) => grown.extend(now.since(class, &AerClass::default())),
+                (Err(_), Ok(_)) => grown.push((class.to_owned(), Growth::Unread)),
+                (Err(_), Err(_)) => {}
             }
         }
         grown
+    }
+
+    fn classes(&self) -> [(&'static str, &Fact<AerClass>); 3] {
+        [
+            ("correctable", &self.correctable),
+            ("nonfatal", &self.nonfatal),
+            ("fatal", &self.fatal),
+        ]
+    }
+}
+
+/// What became of a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// It grew by this; 0: it did not.
+    By(u64),
+    /// It is less than it was: it was reset, or wrapped.
+    Backwards,
+    /// It could be read then and not now.
+    Unread,
+}
+
+impl AerClass {
+    fn since(&self, class: &str, before: &Self) -> Vec<(String, Growth)> {
+        let then = |name: &str| {
+            let known = before.counters.iter().find(|(other, _)| other == name);
+            known.map_or(0, |(_, count)| *count)
+        };
+        let whole = |growth| vec![(class.to_owned(), growth)];
+        let is_less = |(name, count): &(String, u64)| *count < then(name);
+        let Some(total_count) = self.total_count.checked_sub(before.total_count) else {
+            return whole(Growth::Backwards);
+        };
+        if self.counters.iter().any(is_less) {
+            return whole(Growth::Backwards);
+        }
+        let added = self
+            .counters
+            .iter()
+            .map(|(name, count)| (name, count - then(name)));
+        let named: Vec<(String, Growth)> = added
+            .filter(|(_, added)| *added > 0)
+            .map(|(name, added)| (format!("{class} {name}"), Growth::By(added)))
+            .collect();
+        if named.is_empty() {
+            return whole(Growth::By(total_count));
+        }
+        named
     }
 }
 
@@ -133,8 +173,39 @@ mod tests {
         assert_eq!(old.total_count(), Some(3));
         assert!(matches!(old.nonfatal, Err(Absent::NotShown { .. })));
         let now = read("Receiver Error 2\nBad TLP 7\nTOTAL_ERR_COR 9\n");
-        assert_eq!(now.since(&old), [("Bad TLP".to_owned(), 6)]);
-        assert_eq!(old.since(&old), []);
+        let word = |name: &str, growth| (name.to_owned(), growth);
+        let quiet = word("fatal", Growth::By(0));
+        assert_eq!(
+            now.since(&old),
+            [word("correctable Bad TLP", Growth::By(6)), quiet.clone()]
+        );
+        assert_eq!(
+            old.since(&old),
+            [word("correctable", Growth::By(0)), quiet.clone()]
+        );
+        assert_eq!(
+            old.since(&now),
+            [word("correctable", Growth::Backwards), quiet.clone()]
+        );
+        // One that was reset while another grew, so that their sum did not shrink.
+        let mixed = read("Receiver Error 9\nBad TLP 0\nTOTAL_ERR_COR 9\n");
+        assert_eq!(mixed.since(&old)[0], word("correctable", Growth::Backwards));
+        let gone = Aer::read(Path::new("nowhere"));
+        assert_eq!(
+            gone.since(&old),
+            [
+                word("correctable", Growth::Unread),
+                word("fatal", Growth::Unread)
+            ]
+        );
+        assert_eq!(
+            old.since(&gone),
+            [
+                word("correctable Receiver Error", Growth::By(2)),
+                word("correctable Bad TLP", Growth::By(1)),
+                quiet
+            ]
+        );
         let new = read("RxErr 4\nBadTLP 0\n");
         assert_eq!(new.total_count(), Some(4), "no total: the sum");
     }

@@ -18,7 +18,7 @@ mod link;
 mod path;
 
 pub use super::absent::{Absent, Fact, fault};
-pub use aer::{Aer, AerClass};
+pub use aer::{Aer, AerClass, Growth};
 pub use bdf::{BadBdf, Bdf};
 pub use config::{Express, PortKind};
 pub use group::{IommuGroup, Member};

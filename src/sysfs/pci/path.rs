@@ -26,20 +26,39 @@ pub struct Hop {
     pub speed: Fact<PciSpeed>,
     /// Lanes now.
     pub width_count: Fact<u8>,
-    /// The most that both ends could do: the lesser of what they say.
+    /// The most that its ends could do: the lesser of what they say, or what the only one says.
     pub max_speed: Fact<PciSpeed>,
-    /// The most lanes that both ends could use. Whether the board wires that many, nobody says.
+    /// The most lanes that its ends could use. Whether the board wires that many, nobody says.
     pub max_width_count: Fact<u8>,
+    /// The most that both ends could do: absent where only one says it, unless the link runs at that.
+    pub both_max_speed: Option<PciSpeed>,
+    /// The most lanes that both ends could use; absent likewise.
+    pub both_max_width_count: Option<u8>,
 }
 
 impl Hop {
     /// Whether it runs slower or narrower than both its ends could; `None` where that cannot be told.
     #[must_use]
     pub fn is_degraded(&self) -> Option<bool> {
-        let slower = self.speed.as_ref().ok()? < self.max_speed.as_ref().ok()?;
-        let narrower = self.width_count.as_ref().ok()? < self.max_width_count.as_ref().ok()?;
-        Some(slower || narrower)
+        let slower = below(&self.speed, self.both_max_speed);
+        let narrower = below(&self.width_count, self.both_max_width_count);
+        match (slower, narrower) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        }
     }
+
+    /// Whether what is said of its most is the word of one end alone.
+    #[must_use]
+    pub const fn has_one_ends_word(&self) -> bool {
+        (self.max_speed.is_ok() && self.both_max_speed.is_none())
+            || (self.max_width_count.is_ok() && self.both_max_width_count.is_none())
+    }
+}
+
+fn below<T: Copy + Ord>(now: &Fact<T>, most: Option<T>) -> Option<bool> {
+    Some(*now.as_ref().ok()? < most?)
 }
 
 impl PciPath {
@@ -115,16 +134,22 @@ impl PciPath {
 fn hop(upper: Option<&Function>, lower: &Function) -> Hop {
     let link = upper.map(|upper| &upper.link);
     let below = &lower.link;
+    let speed = agreed(link.map(|link| &link.speed), &below.speed);
+    let width_count = agreed(link.map(|link| &link.width_count), &below.width_count);
+    let speeds = (link.map(|link| &link.max_speed), &below.max_speed);
+    let widths = (
+        link.map(|link| &link.max_width_count),
+        &below.max_width_count,
+    );
     Hop {
         upper: upper.map(|upper| upper.bdf),
         lower: lower.bdf,
-        speed: agreed(link.map(|link| &link.speed), &below.speed),
-        width_count: agreed(link.map(|link| &link.width_count), &below.width_count),
-        max_speed: lesser(link.map(|link| &link.max_speed), &below.max_speed),
-        max_width_count: lesser(
-            link.map(|link| &link.max_width_count),
-            &below.max_width_count,
-        ),
+        both_max_speed: of_both(speeds.0, speeds.1, &speed),
+        both_max_width_count: of_both(widths.0, widths.1, &width_count),
+        max_speed: lesser(speeds.0, speeds.1),
+        max_width_count: lesser(widths.0, widths.1),
+        speed,
+        width_count,
     }
 }
 
@@ -145,6 +170,17 @@ fn lesser<T: Copy + Ord>(upper: Option<&Fact<T>>, lower: &Fact<T>) -> Fact<T> {
         (Some(Ok(upper)), Ok(lower)) => Ok(*upper.min(lower)),
         (Some(Ok(upper)), Err(_)) => Ok(*upper),
         (_, lower) => lower.clone(),
+    }
+}
+
+/// The lesser of both. Where only one is known and the link runs at it, the other end can do it as well.
+fn of_both<T: Copy + Ord>(upper: Option<&Fact<T>>, lower: &Fact<T>, now: &Fact<T>) -> Option<T> {
+    match (upper.and_then(|upper| upper.as_ref().ok()), lower) {
+        (Some(upper), Ok(lower)) => Some(*upper.min(lower)),
+        (Some(one), Err(_)) | (None, Ok(one)) => {
+            Some(*one).filter(|one| now.as_ref().is_ok_and(|now| now >= one))
+        }
+        (None, Err(_)) => None,
     }
 }
 

@@ -3,15 +3,18 @@
 mod auto;
 mod played;
 mod refusals;
+mod renamed;
 
 use lanemark::session::claim::{ClaimError, Claimer, State, StateError, Store};
 use lanemark::sysfs::Sysfs;
 use lanemark::sysfs::bind::BindError;
 use lanemark::units::Bytes;
 use played::{Killed, NVME_A, NVME_B, Played, bdf, claimer, lab};
+use std::cell::RefCell;
 use std::os::unix::fs::PermissionsExt;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::time::Duration;
 
 const STATE_FILE: &str = "run/lanemark/claims.json";
 
@@ -328,7 +331,38 @@ fn entries_of_another_boot_count_for_nothing() {
         .unwrap();
     tree.file("proc/sys/kernel/random/boot_id", "the-next\n");
     assert_eq!(State::peek(&sysfs).claims, []);
-    assert_eq!(Store::open(&sysfs).unwrap().state.claims, []);
+    assert_eq!(Store::open(&sysfs, &|_| ()).unwrap().state.claims, []);
+}
+
+/// Whoever claims or gives back waits for another who does, and says so once.
+#[test]
+fn a_wait_for_another_is_told() {
+    let tree = lab();
+    let (sysfs, kernel) = (tree.sysfs(), Played::on(&tree));
+    let heard = RefCell::new(Vec::new());
+    let told = |text: &str| heard.borrow_mut().push(text.to_owned());
+    let claimer = claimer(&sysfs, &kernel, &tree).telling(&told);
+    for is_claim in [true, false] {
+        let held = Store::open(&sysfs, &|_| ()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(1200));
+                drop(held);
+            });
+            match is_claim {
+                true => drop(claimer.claim(&[bdf(NVME_A)], None).unwrap()),
+                false => drop(claimer.release(None).unwrap()),
+            }
+        });
+        let told = heard.take();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let limit = if is_claim {
+            "for 60 s at most"
+        } else {
+            "for 1200 s at most"
+        };
+        assert!(told[0].ends_with(limit), "{told:?}");
+    }
 }
 
 #[test]

@@ -110,10 +110,45 @@ impl Played {
             for entry in std::fs::read_dir(&from).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let own = [format!("nvme{number}n"), format!("ng{number}n")];
-                if own.iter().any(|start| name.starts_with(start)) {
+                // What comes back may have another number.
+                if there || own.iter().any(|start| name.starts_with(start)) {
                     std::fs::rename(from.join(&name), to.join(&name)).unwrap();
                 }
             }
+        }
+    }
+
+    /// While the kernel does not drive it: it will come back as another number.
+    pub fn renumber(&self, bdf: &str, from: char, to: char) {
+        let renamed = |name: &str| {
+            let kinds = ["nvme", "ng"];
+            let kind = kinds
+                .into_iter()
+                .find(|kind| name.starts_with(&format!("{kind}{from}")))?;
+            Some(format!("{kind}{to}{}", &name[kind.len() + 1..]))
+        };
+        let each = |folder: &Path| {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                if let Some(new) = renamed(&name) {
+                    std::fs::rename(folder.join(name), folder.join(new)).unwrap();
+                }
+            }
+        };
+        let shown = self.device(bdf).join("nvme");
+        each(&shown);
+        each(&shown.join(format!("nvme{to}")));
+        let gone = self.at("gone").join(bdf);
+        each(&gone.join("dev"));
+        let class = gone.join("sys/class/block");
+        each(&class);
+        for entry in std::fs::read_dir(&class).unwrap() {
+            let link = entry.unwrap().path();
+            let target = std::fs::read_link(&link).unwrap();
+            let target = target.to_str().unwrap();
+            let target = target.replace(&format!("nvme{from}"), &format!("nvme{to}"));
+            std::fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink(target, &link).unwrap();
         }
     }
 
