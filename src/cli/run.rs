@@ -159,10 +159,36 @@ fn loaded(args: &RunArgs) -> Result<Job, RunError> {
 
 /// Runs a job that [`load`] has given already, or that of the command line; the exit code.
 pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
+    let is_bare = resume::is_bare(args) && !args.dry_run;
     match resume::resumed(args) {
-        Ok((args, resumed)) => run_all(&args, job, resumed.as_ref()),
+        Ok((args, resumed)) => match resume::finished(&args).filter(|_| is_bare) {
+            Some(record) => show_finished(&args, &record),
+            None => run_all(&args, job, resumed.as_ref()),
+        },
         Err(error) => refuse(None, args.format, &Sysfs::host(), error.failure()),
     }
+}
+
+/// A run that has come to its end is shown as it is: nothing is opened, filled or written for it.
+fn show_finished(args: &RunArgs, record: &Record) -> Exit {
+    let sysfs = Sysfs::host();
+    let folder = args.resume.as_deref().unwrap_or(Path::new(""));
+    let files = WHOLE_FILES.map(|name| folder.join(name));
+    let read = files
+        .iter()
+        .map(|path| (path.as_path(), "it is a part of the run"));
+    let output = match Output::open(args.output_file()) {
+        Ok(output) => output,
+        Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
+    };
+    if let Err(clash) = clash::judge(&output, read, &sysfs) {
+        return refuse(None, args.format, &sysfs, RunError::from(clash).failure());
+    }
+    let count = record.steps.len();
+    output::note(&format!(
+        "nothing left to do: all {count} steps were measured"
+    ));
+    hand_over(record, output, args.format)
 }
 
 fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit {
@@ -186,7 +212,14 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
     drop(observer);
     match done {
         Ok(Done::Record(record)) => {
-            let kept = resume::write_all(args, &record);
+            let saved = resume::finished(args).filter(|saved| saved.steps == record.steps);
+            let (record, kept) = match saved {
+                Some(saved) => (saved, Ok(())),
+                None => {
+                    let kept = resume::write_all(args, &record);
+                    (record, kept)
+                }
+            };
             let exit = hand_over(&record, output, args.format);
             match kept {
                 Ok(()) => exit,
