@@ -12,6 +12,7 @@ pub mod completions;
 mod device_details;
 pub mod devices;
 mod diagnostics;
+mod endings;
 pub mod exit;
 mod flags;
 mod job_flags;
@@ -19,6 +20,7 @@ pub mod lanes;
 pub mod listing;
 pub mod load;
 mod one_step;
+mod operands;
 pub mod output;
 pub mod peak;
 pub mod progress;
@@ -39,11 +41,13 @@ mod version;
 pub use args::{Cli, RunArgs, SuiteVerb, Verb};
 pub use job_flags::{JobFlags, job_from_flags};
 
+use crate::config::fio::instead_of;
 use crate::record::{Failure, Warning};
 use crate::report::Format;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
 use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use devices::DevicesError;
 use exit::Exit;
 use listing::ListFormat;
@@ -175,8 +179,31 @@ fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
     }
 }
 
+/// An option that fio has, and what to take in its place: a name that merely looks like it would mislead.
+fn fio_option(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    let next_step = instead_of(flag.strip_prefix("--")?).filter(|_| is_unknown)?;
+    Some(Failure {
+        kind: "usage".to_owned(),
+        text: format!("{flag} is an option of fio, and none of lanemark"),
+        next_step: next_step.to_owned(),
+        exit_code: Exit::Usage.code(),
+    })
+}
+
 /// clap's message on stderr as it is, or as a record on stdout where JSON was asked for.
 fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
+    if let Some(failure) = fio_option(error) {
+        let format = if args::asks_for_json(args) {
+            Format::Json
+        } else {
+            Format::Text
+        };
+        return run::refuse(None, format, &Sysfs::host(), failure);
+    }
     if args::asks_for_json(args) {
         let text = error.render().to_string();
         let text = text.trim().trim_start_matches("error: ").to_owned();

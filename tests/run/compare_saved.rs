@@ -51,6 +51,18 @@ fn saved_records_get_the_same_table_and_criteria() {
     assert_eq!(ran.code, 5);
     let (code, text) = refused(&format!("{a} sim"));
     assert!(code == 2 && text.contains("mixed"), "{text}");
+    let dir = dir.path().display();
+    std::fs::write(format!("{dir}/notes.txt"), "IOPS").unwrap();
+    for (words, why) in [
+        (format!("{a} {dir}/nosuch.json"), "cannot read"),
+        (format!("{dir}/nosuch.json {a}"), "cannot read"),
+        (format!("{dir}/nosuch.json {dir}/none.json"), "cannot read"),
+        (format!("{a} {dir}/nosuch"), "cannot read"),
+        (format!("{a} {dir}/notes.txt"), "notes.txt is no record"),
+    ] {
+        let (code, text) = refused(&words);
+        assert!(code == 2 && text.contains(why), "{words}: {text}");
+    }
     let (code, text) = refused(&format!("{a} {b} --bs 8k"));
     assert!(code == 2 && text.contains("live"), "{text}");
     let (code, text) = refused(&format!("{a} {b} -o {a}"));
