@@ -1,9 +1,7 @@
 //! The loop against devices whose truth is known.
 #![allow(clippy::unwrap_used)]
 
-use super::{
-    Control, Reactor, ReactorSetup, StopCause, StreamSetup, TeamEnd, run_virtual_team,
-};
+use super::{Control, Reactor, ReactorSetup, StopCause, StreamSetup, TeamEnd, run_virtual_team};
 use crate::backend::sim::{SimDevice, SimQueue, SimSpec, VirtualQueue};
 use crate::backend::{Batch, Closed, Device, Full, Gone, Queue, Sink, Wait};
 use crate::clock::{Clock, VirtualClock};
