@@ -104,8 +104,11 @@ mod tests {
     use super::*;
     use crate::sysfs::Sysfs;
 
-    /// A machine whose nodes are the folders named, each with its files.
-    fn tree(nodes: &[(&str, &str, &[(&str, &str)])]) -> (tempfile::TempDir, Sysfs) {
+    /// Folder, number and files of a node.
+    type Made<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    /// A machine of these nodes.
+    fn tree(nodes: &[Made<'_>]) -> (tempfile::TempDir, Sysfs) {
         let root = tempfile::tempdir().unwrap();
         let real = std::fs::canonicalize(root.path()).unwrap();
         let file = |path: &Path, text: &str| {
