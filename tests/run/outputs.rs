@@ -269,11 +269,7 @@ fn the_ending_of_the_file_is_its_form() {
     let (csv, again) = (text("r.csv"), text("again.csv"));
     assert_eq!(csv.lines().next(), again.lines().next());
     assert!(text("text.json").contains("IOPS") && text("again.txt").contains("IOPS"));
-    assert!(
-        text("again.html")
-            .to_lowercase()
-            .starts_with("<!doctype html>")
-    );
+    assert!(text("again.html").contains("<title>"));
     let several = run(&format!("report {json} {json} -o {}", at("both.csv")));
     assert_eq!(several.code, 2, "{}", several.stderr);
 }
