@@ -4,6 +4,7 @@
 use super::calibrate::CalibrateArgs;
 use super::claim::{ClaimArgs, ReleaseArgs};
 use super::compare::CompareArgs;
+use super::endings;
 use super::flags::SafetyFlags;
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
@@ -288,7 +289,7 @@ pub struct RunArgs {
     #[arg(long, value_parser = names(&Format::ALL, Format::name), default_value = Format::Text.name(), help_heading = "Result")]
     pub format: Format,
 
-    /// Write the result to this file, not to stdout; with a `/` at the end it is --output-dir
+    /// Write the result to this file, not to stdout, in the form of its ending; with a `/` at the end it is --output-dir
     #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Result")]
     pub output: Option<PathBuf>,
 
@@ -341,7 +342,11 @@ pub(super) fn names<T: Copy + Send + Sync + 'static>(
 /// Usage errors, and `--help` and `--version`, which clap also reports this way.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let matches = command().try_get_matches_from(args)?;
-    Cli::from_arg_matches(&matches)
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    if !endings::gives_format(&matches) {
+        endings::follow(&mut cli.verb);
+    }
+    Ok(cli)
 }
 
 /// Whether a command line asks for JSON, even one that does not parse: its error must then be JSON too.
@@ -448,6 +453,25 @@ mod tests {
         assert_eq!(args.safety.overwrite, ["ext4"]);
         assert_eq!(args.format, Format::Json);
         assert_eq!(args.output, Some(PathBuf::from("x.json")));
+    }
+
+    #[test]
+    fn a_format_that_is_not_given_is_that_of_the_file() {
+        let format = |line: &str| run(&format!("lanemark run {line}")).unwrap().format;
+        for (name, wanted) in [
+            ("x.json", Format::Json),
+            ("x.JSON", Format::Json),
+            ("x.csv", Format::Csv),
+            ("a.b/x.html", Format::Html),
+            ("x.txt", Format::Text),
+            ("x.out", Format::Text),
+            ("x.json/", Format::Text),
+            ("json", Format::Text),
+        ] {
+            assert_eq!(format(&format!("-o {name}")), wanted, "{name}");
+            assert_eq!(format(&format!("--format csv -o {name}")), Format::Csv);
+            assert_eq!(format(&format!("-o {name} --format=text")), Format::Text);
+        }
     }
 
     #[test]

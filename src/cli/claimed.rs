@@ -15,6 +15,10 @@ use crate::session::claim::{ClaimError, Claimer, Entry, Lease, Moved, State, fun
 use crate::session::machine::Machine;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A child that has reported may take this long to let go of its devices, before it is ended by force.
@@ -47,13 +51,20 @@ impl NotClaimed {
 /// Runs `lanemark run --claim`; the exit code.
 pub(super) fn run(args: &RunArgs) -> Exit {
     let sysfs = Sysfs::host();
-    // From here on a signal waits until the child is there to answer it.
-    standin::hold_signals();
-    // Read once: it may be a pipe.
+    // Read once: it may be a pipe, perhaps one that nobody writes to. Nothing is claimed yet.
+    let is_reading = Arc::new(AtomicBool::new(true));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let code = i32::from(Exit::Interrupted.code());
+        // Without a handler the signal ends the process all the same.
+        let _ = register_conditional_shutdown(signal, code, Arc::clone(&is_reading));
+    }
     let job = match run::load(args) {
         Ok(job) => job,
         Err(failure) => return run::refuse(None, args.format, &sysfs, failure),
     };
+    // From here on a signal waits until the child is there to answer it.
+    standin::hold_signals();
+    is_reading.store(false, Ordering::SeqCst);
     let claimer = Claimer::new(&sysfs, &output::note);
     let lease = match take(&claimer, &job, &sysfs, args.dry_run) {
         Ok(lease) => lease,
@@ -73,7 +84,10 @@ pub(super) fn run(args: &RunArgs) -> Exit {
 /// Runs `lanemark compare --claim`; the exit code. The child claims for each window and gives back after it; what is
 /// still claimed once it has ended, it died over, and is given back here.
 pub(super) fn compare(args: &CompareArgs) -> Exit {
-    let done = standin::run(|| compare::run(args).code());
+    let done = standin::run(|| {
+        standin::release_signals();
+        compare::run(args).code()
+    });
     let exit = match done {
         Ok(code) => Exit::of_code(code),
         Err(died) => run::died(args.result.format, died),

@@ -82,3 +82,58 @@ impl Clash {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A machine on which one loop device stands on `image`.
+    fn with_loop_on(image: &Path) -> (tempfile::TempDir, Sysfs) {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &Path, text: &str| {
+            let path = root.path().join(path.strip_prefix("/").unwrap());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let own = Path::new("/sys/class/block/loop0");
+        file(&own.join("dev"), "7:0");
+        file(&own.join("loop/backing_file"), &image.display().to_string());
+        file(Path::new("/proc/self/mountinfo"), "");
+        file(
+            Path::new("/proc/swaps"),
+            "Filename Type Size Used Priority\n",
+        );
+        file(Path::new("/proc/locks"), "");
+        file(image, "what is on the image, more than a node would have");
+        let sysfs = Sysfs::at(std::fs::canonicalize(root.path()).unwrap());
+        (root, sysfs)
+    }
+
+    #[test]
+    fn a_file_behind_a_loop_device_takes_no_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = std::fs::canonicalize(folder.path()).unwrap();
+        let (image, other) = (dir.join("image"), dir.join("other"));
+        std::fs::write(&image, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        let (root, sysfs) = with_loop_on(&image);
+        let copy = root.path().join(other.strip_prefix("/").unwrap());
+        std::fs::write(copy, "a file that nothing stands on, like any other").unwrap();
+        let link = dir.join("link");
+        std::os::unix::fs::symlink(&image, &link).unwrap();
+        let judged = |path: &Path| judge(&Output::open(Some(path)).unwrap(), [], &sysfs);
+        for path in [&image, &link] {
+            let why = judged(path).unwrap_err().why;
+            assert!(why.contains("loop0"), "{why}");
+        }
+        assert_eq!(judged(&other), Ok(()));
+        assert_eq!(judged(&dir.join("new")), Ok(()));
+        let inputs = [(other.as_path(), MEASURED)];
+        let output = Output::open(Some(&other)).unwrap();
+        assert_eq!(judge(&output, inputs, &sysfs).unwrap_err().why, MEASURED);
+        let judged = |names: &[&str]| judge_folder(&dir, names, &inputs, &sysfs);
+        assert_eq!(judged(&["new"]), Ok(()));
+        assert!(judged(&["new", "image"]).is_err() && judged(&["other"]).is_err());
+    }
+}

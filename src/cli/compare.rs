@@ -127,9 +127,11 @@ pub fn run(args: &CompareArgs) -> Exit {
         Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
-    let asked = signals::listen(&control)
-        .map_err(CompareError::from)
-        .and_then(|()| Asked::of(args, &output, &sysfs));
+    let asked = Asked::of(args, &output, &sysfs).and_then(|asked| {
+        signals::listen(&control)
+            .map(|()| asked)
+            .map_err(Into::into)
+    });
     let asked = match asked {
         Ok(asked) => asked,
         Err(error) => return run::refuse(None, args.result.format, &sysfs, error.failure()),

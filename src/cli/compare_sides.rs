@@ -4,6 +4,7 @@ use super::clash::{self, Clash};
 use super::compare::CompareArgs;
 use super::exit::Exit;
 use super::flags::SafetyFlags;
+use super::operands::{is_device, is_saved, parts};
 use super::output::Output;
 use super::saved::{self, Saved, load};
 use super::{RunArgs, job_from_flags, run, suites};
@@ -170,6 +171,12 @@ fn sides(args: &CompareArgs) -> Result<Sides, CompareError> {
         return saved_sides(args, &operands);
     }
     if saved_count > 0 {
+        // Beside a record, what is no device was meant to be one: says what is wrong with it.
+        for path in operands.iter().flat_map(|operand| parts(operand)) {
+            if !is_device(path) {
+                record(Path::new(path))?;
+            }
+        }
         return Err(CompareError::Usage(
             "saved records and devices cannot be mixed: a record was measured at another time; compare two devices, or two records".to_owned(),
         ));
@@ -284,22 +291,6 @@ fn cpus_count(args: &CompareArgs) -> Result<Option<usize>, CompareError> {
     Ok(Some(allowed.cpus().len()))
 }
 
-/// Whether an operand names files, the first of which begins as JSON does.
-fn is_saved(operand: &str) -> bool {
-    use std::io::Read as _;
-    let first = operand.split(',').next().unwrap_or(operand);
-    if saved::is_folder_of_run(Path::new(first)) {
-        return true;
-    }
-    if !Path::new(first).is_file() {
-        return false;
-    }
-    let mut start = [0; 64];
-    let read = std::fs::File::open(first).and_then(|mut file| file.read(&mut start));
-    let text = &start[..read.unwrap_or(0)];
-    text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
-}
-
 fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareError> {
     let live_only = !args.keys.is_empty()
         || args.job.is_some()
@@ -327,20 +318,36 @@ fn saved_sides(args: &CompareArgs, operands: &[&str]) -> Result<Sides, CompareEr
     }
     let mut sides = Vec::new();
     for operand in operands {
-        // A file whose own name holds a comma is one file.
-        let paths: Vec<&str> = if Path::new(operand).exists() {
-            vec![operand]
-        } else {
-            operand.split(',').collect()
-        };
+        let paths = parts(operand);
         let records: Result<Vec<_>, CompareError> =
             paths.iter().map(|path| record(Path::new(path))).collect();
+        let records = records?;
+        each_once(&paths, &records)?;
         sides.push(SavedSide {
             name: (*operand).to_owned(),
-            records: records?,
+            records,
         });
     }
     Ok(Sides::Saved(sides))
+}
+
+/// One run under several names would pass for several that agree to the last digit.
+fn each_once(paths: &[&str], records: &[Record]) -> Result<(), CompareError> {
+    let is_same = |one: &Record, other: &Record| {
+        one.seed == other.seed && one.steps == other.steps && one.environment == other.environment
+    };
+    for (index, record) in records.iter().enumerate() {
+        let first = records[..index]
+            .iter()
+            .position(|known| is_same(known, record));
+        if let Some(first) = first {
+            return Err(CompareError::Usage(format!(
+                "{} and {} hold one and the same run: on a side it counts once; name records of different runs",
+                paths[first], paths[index]
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The record of a run, from its file or the folder that it was kept in.

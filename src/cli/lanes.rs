@@ -15,6 +15,8 @@ use crate::report::render_lanes;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use crate::session::path::{all_devices, named_device};
 use crate::session::{Observer, Opened, SessionError, Setup, never_written, permits};
+use crate::spdk::TransportId;
+use crate::sysfs::pci::Function;
 use crate::sysfs::{Sysfs, SysfsError};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -81,6 +83,8 @@ enum Error {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Sysfs(#[from] SysfsError),
+    #[error("{0}: no such device")]
+    Unknown(String),
     #[error("--overwrite: {0}")]
     Overwrite(#[from] UnknownSignature),
     #[error("cannot listen for signals: {0}")]
@@ -107,6 +111,10 @@ impl Error {
             | Self::Overwrite(_)
             | Self::Clash(_)
             | Self::Media { .. } => ("usage", Exit::Usage.code(), String::new()),
+            Self::Unknown(_) => {
+                let next_step = "lanemark devices lists what is here".to_owned();
+                ("no-device", Exit::Usage.code(), next_step)
+            }
             Self::Sysfs(_) => {
                 let next_step = "run where /sys is mounted".to_owned();
                 ("sysfs", Exit::Failed.code(), next_step)
@@ -168,6 +176,25 @@ pub fn json(report: &LanesReport) -> String {
     document.expect("plain fields always serialise") + "\n"
 }
 
+/// Whether a name leads anywhere, as far as that can be told from here.
+fn is_there(sysfs: &Sysfs, name: &str) -> bool {
+    let head = name.split(':').next().unwrap_or_default();
+    if matches!(head, "sim" | "null" | "scratch") {
+        return true;
+    }
+    match name.parse::<TransportId>().map(|id| id.bdf()) {
+        Ok(Some(bdf)) => {
+            let is_it = |it: &Function| it.bdf.to_string() == bdf.to_string();
+            Function::all(sysfs).is_ok_and(|all| all.iter().any(is_it))
+        }
+        // Over a network, or garbled: whoever connects says so.
+        Ok(None) => true,
+        Err(_) if TransportId::looks_like_one(name) => true,
+        // What may not be looked at is there.
+        Err(_) => sysfs.locate(Path::new(name)).try_exists().unwrap_or(true),
+    }
+}
+
 /// Looks, and measures where asked to.
 fn found(args: &LanesArgs, sysfs: &Sysfs) -> Result<LanesReport, Error> {
     let (media_count, devices_count) = (args.media.len(), args.devices.len());
@@ -176,6 +203,9 @@ fn found(args: &LanesArgs, sysfs: &Sysfs) -> Result<LanesReport, Error> {
             media_count,
             devices_count,
         });
+    }
+    if let Some(name) = args.devices.iter().find(|name| !is_there(sysfs, name)) {
+        return Err(Error::Unknown(name.clone()));
     }
     let control = Arc::new(Control::default());
     signals::listen(&control)?;

@@ -52,9 +52,8 @@ pub fn run(args: &LoadArgs) -> Exit {
         Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
-    let job = signals::listen(&control)
-        .map_err(OneStepError::from)
-        .and_then(|()| judged_job(args, &output, &sysfs));
+    let job = judged_job(args, &output, &sysfs)
+        .and_then(|job| signals::listen(&control).map(|()| job).map_err(Into::into));
     let judged = match job {
         Ok(job) => job,
         Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),

@@ -12,6 +12,7 @@ pub mod completions;
 mod device_details;
 pub mod devices;
 mod diagnostics;
+mod endings;
 pub mod exit;
 mod flags;
 mod job_flags;
@@ -19,6 +20,7 @@ pub mod lanes;
 pub mod listing;
 pub mod load;
 mod one_step;
+mod operands;
 pub mod output;
 pub mod peak;
 pub mod progress;
@@ -39,10 +41,12 @@ mod version;
 pub use args::{Cli, RunArgs, SuiteVerb, Verb};
 pub use job_flags::{JobFlags, job_from_flags};
 
+use crate::config::fio::instead_of;
 use crate::record::{Failure, Warning};
 use crate::report::Format;
 use crate::sys::standin;
 use crate::sysfs::Sysfs;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use devices::DevicesError;
 use exit::Exit;
 use listing::ListFormat;
@@ -52,6 +56,7 @@ use std::path::Path;
 /// Runs the program: the whole command line, the program's name first.
 pub fn main(args: &[OsString]) -> Exit {
     diagnostics::listen();
+    standin::outlive_file_limit();
     if let Err(lack) = crate::spdk::check_transports() {
         output::warn(&Warning {
             kind: "spdk".to_owned(),
@@ -84,12 +89,8 @@ fn with_words(mut verb: Verb, args: &[OsString]) -> Verb {
 
 fn verb(what: Verb) -> Exit {
     match what {
-        // A device that never answers must not hold the command line: the work is done in a child.
         Verb::Run(args) if args.claim => claimed::run(&args),
-        Verb::Run(args) => match standin::run(|| run::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.format, died),
-        },
+        Verb::Run(args) => in_child(args.format, || run::run(&args)),
         Verb::Suite(SuiteVerb::List { format }) => suites::list(format),
         Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
         Verb::Suite(SuiteVerb::Run(args)) => verb(Verb::Run(args)),
@@ -99,39 +100,13 @@ fn verb(what: Verb) -> Exit {
             listed(format, list)
         }
         Verb::Compare(args) if args.claim => claimed::compare(&args),
-        Verb::Compare(args) => match standin::run(|| compare::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.result.format, died),
-        },
-        Verb::Peak(args) => match standin::run(|| peak::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.flags.result.format, died),
-        },
-        Verb::Load(args) => match standin::run(|| load::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.flags.result.format, died),
-        },
-        Verb::Scale(args) => match standin::run(|| scale::run(&args).code()) {
-            Ok(code) => Exit::of_code(code),
-            Err(died) => run::died(args.flags.result.format, died),
-        },
+        Verb::Compare(args) => in_child(args.result.format, || compare::run(&args)),
+        Verb::Peak(args) => in_child(args.flags.result.format, || peak::run(&args)),
+        Verb::Load(args) => in_child(args.flags.result.format, || load::run(&args)),
+        Verb::Scale(args) => in_child(args.flags.result.format, || scale::run(&args)),
         Verb::Check { format } => listed(format, Ok(check::check(&Sysfs::host(), format))),
-        Verb::Calibrate(args) => {
-            let work = || {
-                standin::release_signals();
-                calibrated(&args).code()
-            };
-            standin::run(work)
-                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
-        }
-        Verb::Lanes(args) => {
-            let work = || {
-                standin::release_signals();
-                lanes::run(&args).code()
-            };
-            standin::run(work)
-                .map_or_else(|died| run::died(args.format.into(), died), Exit::of_code)
-        }
+        Verb::Calibrate(args) => in_child(args.format.into(), || calibrated(&args)),
+        Verb::Lanes(args) => in_child(args.format.into(), || lanes::run(&args)),
         Verb::Claim(args) => claim::claim(&args, &Sysfs::host()),
         Verb::Release(args) => claim::release(&args, &Sysfs::host()),
         Verb::Report(args) => report::run(&args),
@@ -141,6 +116,16 @@ fn verb(what: Verb) -> Exit {
         ))),
         Verb::Man { dir } => manual(&dir),
     }
+}
+
+/// A device that never answers must not hold the command line: the work is done in a child. Until it listens for
+/// signals (the job may come from a pipe that nobody writes to) one ends it.
+fn in_child(format: Format, work: impl FnOnce() -> Exit) -> Exit {
+    let work = || {
+        standin::release_signals();
+        work().code()
+    };
+    standin::run(work).map_or_else(|died| run::died(format, died), Exit::of_code)
 }
 
 /// A list on stdout, or why there is none: on stderr, and in JSON where that was asked for.
@@ -171,7 +156,11 @@ fn listed(format: ListFormat, list: Result<String, DevicesError>) -> Exit {
 /// What the tool costs, on stdout, or why it cannot be told.
 fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
     let sysfs = Sysfs::host();
-    match calibrate::run(args, &sysfs) {
+    let measured = match output::Output::open(None) {
+        Ok(_) => calibrate::run(args, &sysfs),
+        Err(error) => return handed_over(Err(error)),
+    };
+    match measured {
         Ok(text) => handed_over(output::to_stdout(&text)),
         Err(error) => {
             let failure = Failure {
@@ -189,8 +178,31 @@ fn calibrated(args: &calibrate::CalibrateArgs) -> Exit {
     }
 }
 
+/// An option that fio has, and what to take in its place: a name that merely looks like it would mislead.
+fn fio_option(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    let next_step = instead_of(flag.strip_prefix("--")?).filter(|_| is_unknown)?;
+    Some(Failure {
+        kind: "usage".to_owned(),
+        text: format!("{flag} is an option of fio, and none of lanemark"),
+        next_step: next_step.to_owned(),
+        exit_code: Exit::Usage.code(),
+    })
+}
+
 /// clap's message on stderr as it is, or as a record on stdout where JSON was asked for.
 fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
+    if let Some(failure) = fio_option(error) {
+        let format = if args::asks_for_json(args) {
+            Format::Json
+        } else {
+            Format::Text
+        };
+        return run::refuse(None, format, &Sysfs::host(), failure);
+    }
     if args::asks_for_json(args) {
         let text = error.render().to_string();
         let text = text.trim().trim_start_matches("error: ").to_owned();

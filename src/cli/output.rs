@@ -7,6 +7,7 @@ use super::terminal;
 use crate::errno::Errno;
 use crate::record::{Environment, Failure, Outcome, Record, SCHEMA_VERSION, Step, Tool, Warning};
 use crate::report::{Format, Style, criterion_text, printable, render};
+use crate::sys::stdout;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{
@@ -20,6 +21,9 @@ pub enum OutputError {
     /// Whoever read stdout has gone.
     #[error("the reader of stdout has gone before it had the whole result")]
     ReaderGone,
+    /// There is no stdout. Found before anything runs.
+    #[error("stdout is closed, or cannot be written to: the result would be lost")]
+    NoStdout,
     /// stdout takes no more.
     #[error("cannot write the result to stdout: {0}")]
     Stdout(Errno),
@@ -60,7 +64,7 @@ impl OutputError {
     #[must_use]
     pub const fn next_step(&self) -> &'static str {
         match self {
-            Self::ReaderGone => "keep the result with -o FILE",
+            Self::ReaderGone | Self::NoStdout => "keep the result with -o FILE",
             Self::Write { rescued: true, .. } => {
                 "the result is on stdout instead; next time name another file with -o FILE"
             }
@@ -76,7 +80,10 @@ impl OutputError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Open { .. } | Self::BlockDevice { .. } | Self::CharDevice { .. } => Exit::Usage,
+            Self::NoStdout
+            | Self::Open { .. }
+            | Self::BlockDevice { .. }
+            | Self::CharDevice { .. } => Exit::Usage,
             Self::ReaderGone | Self::Stdout(_) | Self::Write { .. } => Exit::Failed,
         }
     }
@@ -122,10 +129,11 @@ impl Output {
     /// content until [`Output::write`] replaces it.
     ///
     /// # Errors
-    /// [`OutputError::Open`] and [`OutputError::BlockDevice`]: before anything has run.
+    /// [`OutputError::Open`], [`OutputError::NoStdout`] and those of devices: before anything has run.
     pub fn open(path: Option<&Path>) -> Result<Self, OutputError> {
         let target = match path {
             Some(path) if path != Path::new("-") => Self::open_file(path)?,
+            _ if stdout::is_closed() => return Err(OutputError::NoStdout),
             _ => Target::Stdout,
         };
         Ok(Self { target })
@@ -305,8 +313,11 @@ fn direct(mut file: &File, text: &str) -> io::Result<()> {
 /// Writes to stdout and makes sure it has arrived.
 ///
 /// # Errors
-/// [`OutputError::ReaderGone`], [`OutputError::Stdout`]. Rust ignores SIGPIPE, so both come as errors.
+/// [`OutputError::NoStdout`], [`OutputError::ReaderGone`], [`OutputError::Stdout`]. Rust ignores SIGPIPE, so both come as errors.
 pub fn to_stdout(text: &str) -> Result<(), OutputError> {
+    if stdout::is_closed() {
+        return Err(OutputError::NoStdout);
+    }
     hand_over(&mut io::stdout().lock(), text)
 }
 

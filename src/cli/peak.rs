@@ -87,9 +87,8 @@ pub fn run(args: &PeakArgs) -> Exit {
         Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),
     };
     let control = Arc::new(Control::default());
-    let job = signals::listen(&control)
-        .map_err(OneStepError::from)
-        .and_then(|()| judged(args, &output, &sysfs));
+    let job = judged(args, &output, &sysfs)
+        .and_then(|job| signals::listen(&control).map(|()| job).map_err(Into::into));
     let job = match job {
         Ok(job) => job,
         Err(error) => return run::refuse(None, args.flags.result.format, &sysfs, error.failure()),

@@ -1,12 +1,13 @@
 //! `lanemark report`: saved records as a page for people.
 
 use super::clash;
+use super::endings;
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::saved::{self, Saved};
 use crate::method::compare::saved::contradictions;
-use crate::record::{Failure, Step};
-use crate::report::html;
+use crate::record::{Comparison, Failure, Record, Step};
+use crate::report::{Format, Style, html, render, render_comparison};
 use crate::sysfs::Sysfs;
 use clap::Args;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub struct ReportArgs {
     #[arg(value_name = "RECORD", required = true)]
     pub records: Vec<PathBuf>,
 
-    /// Write the page to this file, not to stdout
+    /// Write the page to this file, not to stdout. With .json, .csv or .txt at its end, one record in that form
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
 }
@@ -63,7 +64,27 @@ fn page(args: &ReportArgs) -> Result<(), Failure> {
             Saved::Comparison(comparison) => comparisons.push(*comparison),
         }
     }
-    output
-        .write(&html::render(&records, &comparisons))
-        .map_err(|error| error.failure())
+    let text = match args.output.as_deref().and_then(endings::format_of) {
+        None | Some(Format::Html) => html::render(&records, &comparisons),
+        Some(format) => single(&records, &comparisons, format)?,
+    };
+    output.write(&text).map_err(|error| error.failure())
+}
+
+/// What is no page holds one record.
+fn single(
+    records: &[Record],
+    comparisons: &[Comparison],
+    format: Format,
+) -> Result<String, Failure> {
+    match (records, comparisons) {
+        ([record], []) => Ok(render(record, format, &Style::PLAIN)),
+        ([], [comparison]) => Ok(render_comparison(comparison, format, &Style::PLAIN)),
+        _ => Err(Failure {
+            kind: "usage".to_owned(),
+            text: format!("{} takes one record at a time", format.name()),
+            next_step: "several go side by side into a page: -o FILE.html".to_owned(),
+            exit_code: Exit::Usage.code(),
+        }),
+    }
 }

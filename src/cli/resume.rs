@@ -4,10 +4,11 @@ use super::RunArgs;
 use super::args::{SuiteVerb, Verb, parse};
 use super::flags::SafetyFlags;
 use super::run::RunError;
+use super::saved::{Saved, load};
 use crate::config::{Plan, plan_json};
 use crate::method::resume::{DeviceMark, Folder, RUN_SCHEMA_VERSION, ResumeError, RunMark};
 use crate::method::run_folder::{RECORD_FILE, SERIES_FILE, STEPS_FILE};
-use crate::record::Record;
+use crate::record::{Outcome, Record};
 use crate::report::{Format, Style, render, series_lines, steps_table};
 use crate::session::{Opened, tool};
 use std::ffi::OsString;
@@ -73,6 +74,19 @@ pub(super) fn mark(args: &RunArgs, opened: &Opened, plan: &Plan) -> RunMark {
         devices: opened.facts().iter().map(DeviceMark::of).collect(),
         plan: plan_json(plan),
     }
+}
+
+/// The record of the run that is gone on with, where all of it was measured.
+pub(super) fn finished(args: &RunArgs) -> Option<Box<Record>> {
+    match load(args.resume.as_deref()?) {
+        Ok(Saved::Run(record)) if record.status == Outcome::Finished => Some(record),
+        _ => None,
+    }
+}
+
+/// Whether the command line says nothing of a job, so that it can only be that of the folder.
+pub(super) fn is_bare(args: &RunArgs) -> bool {
+    args.resume.is_some() && args.job.is_none() && args.keys.is_empty()
 }
 
 /// Writes the whole into the folder of the run, where there is one: the record, a row for each step, a

@@ -159,10 +159,36 @@ fn loaded(args: &RunArgs) -> Result<Job, RunError> {
 
 /// Runs a job that [`load`] has given already, or that of the command line; the exit code.
 pub(super) fn run_job(args: &RunArgs, job: Option<Job>) -> Exit {
+    let is_bare = resume::is_bare(args) && !args.dry_run;
     match resume::resumed(args) {
-        Ok((args, resumed)) => run_all(&args, job, resumed.as_ref()),
+        Ok((args, resumed)) => match resume::finished(&args).filter(|_| is_bare) {
+            Some(record) => show_finished(&args, &record),
+            None => run_all(&args, job, resumed.as_ref()),
+        },
         Err(error) => refuse(None, args.format, &Sysfs::host(), error.failure()),
     }
+}
+
+/// A run that has come to its end is shown as it is: nothing is opened, filled or written for it.
+fn show_finished(args: &RunArgs, record: &Record) -> Exit {
+    let sysfs = Sysfs::host();
+    let folder = args.resume.as_deref().unwrap_or(Path::new(""));
+    let files = WHOLE_FILES.map(|name| folder.join(name));
+    let read = files
+        .iter()
+        .map(|path| (path.as_path(), "it is a part of the run"));
+    let output = match Output::open(args.output_file()) {
+        Ok(output) => output,
+        Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
+    };
+    if let Err(clash) = clash::judge(&output, read, &sysfs) {
+        return refuse(None, args.format, &sysfs, RunError::from(clash).failure());
+    }
+    let count = record.steps.len();
+    output::note(&format!(
+        "nothing left to do: all {count} steps were measured"
+    ));
+    hand_over(record, output, args.format)
 }
 
 fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit {
@@ -171,11 +197,10 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
         Ok(output) => output,
         Err(error) => return refuse(None, args.format, &sysfs, error.failure()),
     };
-    // Before anything that takes time: until then a signal waits.
+    // Before anything is opened. Until then nothing has to be undone, and a signal ends the process.
     let control = Arc::new(Control::default());
-    let job = signals::listen(&control)
-        .map_err(RunError::from)
-        .and_then(|()| judged_job(args, job, &output, &sysfs));
+    let job = judged_job(args, job, &output, &sysfs)
+        .and_then(|job| signals::listen(&control).map(|()| job).map_err(Into::into));
     let job = match job {
         Ok(job) => job,
         // Not known yet whether it is what is measured: nothing is written there, not even to say so.
@@ -190,7 +215,14 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
     drop(observer);
     match done {
         Ok(Done::Record(record)) => {
-            let kept = resume::write_all(args, &record);
+            let saved = resume::finished(args).filter(|saved| saved.steps == record.steps);
+            let (record, kept) = match saved {
+                Some(saved) => (saved, Ok(())),
+                None => {
+                    let kept = resume::write_all(args, &record);
+                    (record, kept)
+                }
+            };
             let exit = hand_over(&record, output, args.format);
             match kept {
                 Ok(()) => exit,
@@ -212,17 +244,21 @@ fn run_all(args: &RunArgs, job: Option<Job>, resumed: Option<&RunMark>) -> Exit 
 /// The process that measured left no word: tells so in its place. It may have died before it had judged the
 /// file of `-o`, so the record goes to stdout.
 pub fn died(format: Format, died: Died) -> Exit {
-    let exit = if died.is_interrupt() {
-        Exit::Interrupted
+    let failure = if died.is_interrupt() {
+        Failure {
+            kind: "interrupted".to_owned(),
+            text: "interrupted before there was a result".to_owned(),
+            next_step: String::new(),
+            exit_code: Exit::Interrupted.code(),
+        }
     } else {
-        Exit::Failed
-    };
-    let failure = Failure {
-        kind: "died".to_owned(),
-        text: died.to_string(),
-        next_step: "look at the kernel's log for want of memory; otherwise please report it"
-            .to_owned(),
-        exit_code: exit.code(),
+        Failure {
+            kind: "died".to_owned(),
+            text: died.to_string(),
+            next_step: "look at the kernel's log for want of memory; otherwise please report it"
+                .to_owned(),
+            exit_code: Exit::Failed.code(),
+        }
     };
     refuse(None, format, &Sysfs::host(), failure)
 }

@@ -3,8 +3,12 @@
 use super::exit::Exit;
 use crate::method::run_folder::RECORD_FILE;
 use crate::record::{COMPARISON_KIND, Comparison, Failure, Record, SCHEMA_VERSION};
+use crate::sys::whole::{WholeError, read_whole};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+
+/// A record of a day of many steps is shorter by far.
+const MAX_BYTES: u64 = 2 << 30;
 
 /// Why a file is no record.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +29,14 @@ pub enum SavedError {
         /// Where it fails.
         error: serde_json::Error,
     },
+    /// It is nothing that is read.
+    #[error("{path} is no record of lanemark: {why}")]
+    NoFile {
+        /// The file.
+        path: String,
+        /// What it is.
+        why: String,
+    },
     /// Another version wrote it.
     #[error("{path} has layout {found} of records; this lanemark reads layout {SCHEMA_VERSION}")]
     Version {
@@ -43,7 +55,7 @@ impl SavedError {
             Self::Read { .. } => {
                 "name a file that `lanemark run --format json -o FILE` has written"
             }
-            Self::NoRecord { .. } => {
+            Self::NoRecord { .. } | Self::NoFile { .. } => {
                 "records are what `lanemark run --format json -o FILE` writes; text and CSV cannot be read back"
             }
             Self::Version { .. } => "read it with the lanemark that wrote it, or measure again",
@@ -73,6 +85,12 @@ pub enum Saved {
     Comparison(Box<Comparison>),
 }
 
+/// Whether a file begins as JSON objects do.
+pub fn is_json(first_bytes: &[u8]) -> bool {
+    let mut bytes = first_bytes.iter();
+    bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
 /// Whether this is a folder that holds the record of a run.
 pub fn is_folder_of_run(path: &Path) -> bool {
     path.is_dir() && path.join(RECORD_FILE).is_file()
@@ -89,9 +107,15 @@ pub fn load(path: &Path) -> Result<Saved, SavedError> {
         path.to_owned()
     };
     let name = || file.to_string_lossy().into_owned();
-    let text = std::fs::read(&file).map_err(|error| SavedError::Read {
-        path: name(),
-        error,
+    let text = read_whole(&file, MAX_BYTES, is_json).map_err(|error| match error {
+        WholeError::Io(error) => SavedError::Read {
+            path: name(),
+            error,
+        },
+        other => SavedError::NoFile {
+            path: name(),
+            why: other.to_string(),
+        },
     })?;
     // The version first: a later layout must be named as such, not by the first field that is missing.
     let no_record = |error| SavedError::NoRecord {

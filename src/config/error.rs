@@ -14,6 +14,14 @@ pub enum ConfigError {
         /// Why.
         errno: Errno,
     },
+    /// What was named as the job file is something else.
+    #[error("{path} is no job file: {why}; did you mean --device {path}?")]
+    NoJob {
+        /// What was named.
+        path: String,
+        /// What it is.
+        why: String,
+    },
     /// The job file is not what YAML, or the shape of a job, allows.
     #[error("{place}: {why}{}", place.column_note())]
     Syntax {
@@ -97,7 +105,11 @@ impl ConfigError {
             | Self::Conflict { place, .. }
             | Self::NoEffect { place, .. }
             | Self::Unfit { place, .. } => Some(place),
-            Self::Read { .. } | Self::Device { .. } | Self::NoStep { .. } | Self::NoDevice => None,
+            Self::Read { .. }
+            | Self::NoJob { .. }
+            | Self::Device { .. }
+            | Self::NoStep { .. }
+            | Self::NoDevice => None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod error;
 mod estimate;
 mod expand;
 mod expect;
+pub mod fio;
 mod fit;
 mod intent;
 mod judge;

@@ -1,9 +1,13 @@
 //! What was perhaps meant by a key that does not exist.
 
+use super::fio::instead_of;
 use super::key::STEP_KEYS;
 
 /// `did you mean …? allowed here: …`.
 pub(super) fn hint_for(name: &str, allowed: &[&str]) -> String {
+    if let Some(instead) = instead_of(name) {
+        return format!("it is an option of fio; here {instead}");
+    }
     let list = allowed.join(", ");
     if let Some(near) = nearest(name, allowed) {
         return format!("did you mean `{near}`? Allowed here: {list}");

@@ -45,9 +45,7 @@ fn has_room(path: &Path) -> Result<(), ResumeError> {
     });
     let nearest = above.find(|above| above.symlink_metadata().is_ok());
     // What only blocks the way (a file, a link to nothing) says so when something is to be made in it.
-    let made = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempfile_in(nearest.unwrap_or(Path::new(".")));
+    let made = tempfile::tempfile_in(nearest.unwrap_or(Path::new(".")));
     made.map(drop).map_err(|why| ResumeError::NoFolder {
         path: path.display().to_string(),
         why,

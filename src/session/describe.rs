@@ -3,11 +3,13 @@
 use super::guard::in_use_as_seen;
 use super::identity::{Device, Identity, Target};
 use super::machine::Seen;
+use super::overlap::share_bytes;
 use crate::backend::DeviceFacts;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether two paths lead to one file, one node, or two nodes of the same identity.
+/// Whether two paths lead to one file, one node, two nodes of the same identity, or to the same bytes by way of a
+/// partition or a loop device.
 pub(super) fn same_device(seen: &Seen<'_>, one: &str, other: &str) -> bool {
     let node = |path: &str| {
         let meta = std::fs::metadata(path).ok()?;
@@ -21,6 +23,9 @@ pub(super) fn same_device(seen: &Seen<'_>, one: &str, other: &str) -> bool {
     if node(one).is_some_and(|id| node(other) == Some(id)) {
         return true;
     }
+    if share_bytes(seen, one, other) {
+        return true;
+    }
     let device = |path: &str| match seen.target(Path::new(path)) {
         Ok(Target::Device(device)) => Some(device),
         _ => None,
@@ -28,7 +33,7 @@ pub(super) fn same_device(seen: &Seen<'_>, one: &str, other: &str) -> bool {
     let (Some(one), Some(other)) = (device(one), device(other)) else {
         return false;
     };
-    // Partitions of one disk share its identity but not their blocks.
+    // Partitions of one disk share its identity but not their blocks, which were compared above.
     let whole = one.part.is_none() && other.part.is_none();
     let disk = |device: &Device| device.disks.first().map(|disk| disk.name.clone());
     let same_disk = disk(&one).is_some() && disk(&one) == disk(&other);

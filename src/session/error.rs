@@ -91,6 +91,14 @@ pub enum SessionError {
         /// Where it leads, and what to name instead.
         why: String,
     },
+    /// The scratch file could not be filled.
+    #[error("cannot fill a scratch file in {dir}: {why}")]
+    ScratchFill {
+        /// The folder.
+        dir: String,
+        /// Why.
+        why: String,
+    },
     /// The scratch file could not be made.
     #[error("cannot make a scratch file in {dir}: {why}")]
     Scratch {
@@ -120,7 +128,7 @@ impl SessionError {
         match self {
             Self::Refused { .. } | Self::Guard(_) | Self::NeverWritten(_) => 3,
             Self::Interrupted => 130,
-            Self::Reactor(_) | Self::Scratch { .. } | Self::Prepare(_) => 1,
+            Self::Reactor(_) | Self::ScratchFill { .. } | Self::Prepare(_) => 1,
             _ => 2,
         }
     }
@@ -142,7 +150,7 @@ impl SessionError {
             Self::NeverWritten(_) => "never-written",
             Self::Prepare(_) => "prepare",
             Self::Interrupted => "interrupted",
-            Self::Scratch { .. } => "scratch",
+            Self::Scratch { .. } | Self::ScratchFill { .. } => "scratch",
         }
     }
 

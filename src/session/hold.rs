@@ -23,7 +23,7 @@ pub(super) fn hold(permit: &Permit, sysfs: &Sysfs) -> Result<Vec<File>, SessionE
         ioctl::open(&sysfs.locate(path), mode).map_err(|errno| {
             let hint = match errno {
                 Errno(libc::EBUSY) => {
-                    "; it is mounted or held (file system, swap, LVM, md): writes by another node of the same device need it free"
+                    "; it is mounted or held (file system, swap, LVM, md, another process): writes by another node of the same device need it free"
                 }
                 _ => "",
             };

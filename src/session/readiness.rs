@@ -1,8 +1,9 @@
 //! Is there something to read? Looks for never-written data before a run, and fills it where asked.
 
 use super::SessionError;
-use super::guard::{Consent, Guard, Intent};
+use super::guard::{Consent, Guard, Intent, Permit};
 use super::leave::permit;
+use super::machine::Machine;
 use super::observer::{Observer, Phase, Snapshot};
 use super::open::Opened;
 use super::prepare::{FileMedium, Fill, Filled, PrepareError, Progress, state_folder};
@@ -20,14 +21,15 @@ use crate::sysfs::Sysfs;
 use crate::units::Bytes;
 use crate::workload::OpMix;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fmt::Write;
+use std::fs::{File, Metadata, OpenOptions};
 use std::ops::{ControlFlow, Range};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// The observer is told of a fill this often.
 const TELL_EVERY: Duration = Duration::from_millis(500);
@@ -74,8 +76,59 @@ pub fn never_written(
     Ok(all)
 }
 
-/// Fills what the plan reads with random data, on every device. What an earlier run had filled is not
-/// filled again. A warning for the record says how much was written.
+/// One device that is to be filled, with the guard's leave.
+struct Filling {
+    index: u32,
+    range_bytes: Range<u64>,
+    permit: Permit,
+}
+
+/// Whether [`prepare`] may fill what it would: the guard's word on every device. Nothing is written.
+///
+/// # Errors
+/// [`SessionError::Guard`], [`SessionError::NothingToPrepare`].
+pub fn may_prepare(
+    plan: &Plan,
+    opened: &Opened,
+    consent: &Consent,
+    sysfs: &Sysfs,
+) -> Result<(), SessionError> {
+    fillings(plan, opened, consent, sysfs).map(drop)
+}
+
+fn fillings(
+    plan: &Plan,
+    opened: &Opened,
+    consent: &Consent,
+    sysfs: &Sysfs,
+) -> Result<Vec<Filling>, SessionError> {
+    if !reads_anything(plan) {
+        return Err(SessionError::NothingToPrepare);
+    }
+    let through_spdk = matches!(opened, Opened::Spdk { .. });
+    let mut fillings = Vec::new();
+    for (index, facts) in (0_u32..).zip(&opened.facts()) {
+        let range_bytes = read_range(&plan.steps, (index, through_spdk), facts);
+        let Some(range_bytes) = range_bytes.filter(|_| !facts.own_scratch) else {
+            continue;
+        };
+        let permit = match opened {
+            Opened::Spdk { devices, .. } => {
+                spdk_writes::permit(devices, index as usize, consent, Intent::Prepare, sysfs)?
+            }
+            _ => permit(facts, consent, Intent::Prepare, sysfs)?,
+        };
+        fillings.push(Filling {
+            index,
+            range_bytes,
+            permit,
+        });
+    }
+    Ok(fillings)
+}
+
+/// Fills what the plan reads with random data, on every device, once all of them are known to be free for that.
+/// What an earlier run had filled is not filled again. A warning for the record says how much was written.
 ///
 /// # Errors
 /// [`SessionError::Guard`] without leave to write; [`SessionError::Prepare`]; [`SessionError::Interrupted`],
@@ -88,18 +141,11 @@ pub fn prepare(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Warning>, SessionError> {
-    if !reads_anything(plan) {
-        return Err(SessionError::NothingToPrepare);
-    }
-    let through_spdk = matches!(opened, Opened::Spdk { .. });
+    let all = opened.facts();
     let mut notes = Vec::new();
-    for (index, facts) in (0_u32..).zip(&opened.facts()) {
-        let Some(range_bytes) = read_range(&plan.steps, (index, through_spdk), facts) else {
-            continue;
-        };
-        if facts.own_scratch {
-            continue;
-        }
+    for filling in fillings(plan, opened, consent, sysfs)? {
+        let index = filling.index as usize;
+        let (facts, permit) = (&all[index], &filling.permit);
         let mut told = Instant::now();
         let mut progress = |now: Progress| {
             if told.elapsed() >= TELL_EVERY || now.done_bytes == now.total_bytes {
@@ -114,26 +160,19 @@ pub fn prepare(
         };
         let filled = match opened {
             Opened::Spdk { devices, .. } => {
-                spdk_writes::permit(devices, index as usize, consent, Intent::Prepare, sysfs)?;
-                fill_through_spdk(
-                    &devices[index as usize],
-                    range_bytes,
-                    control,
-                    &mut progress,
-                )?
+                let device = &devices[index];
+                fill_through_spdk(device, filling.range_bytes, control, &mut progress)?
             }
             _ => {
-                let permit = permit(facts, consent, Intent::Prepare, sysfs)?;
-                Guard::new(sysfs).again(&permit)?;
+                Guard::new(sysfs).again(permit)?;
                 let path = match (facts.kind, facts.content_path()) {
                     (DeviceKind::Block | DeviceKind::File, _) | (_, None) => permit.path(),
                     (_, Some(block)) => Path::new(block),
                 };
                 let file = open_for_filling(facts, path)?;
-                let own_name = || permit.path().display().to_string();
                 let device = (facts.identity.clone().or_else(|| facts.serial.clone()))
-                    .unwrap_or_else(own_name);
-                fill(device, range_bytes)
+                    .unwrap_or_else(|| own_name(permit, &file, sysfs));
+                fill(device, filling.range_bytes)
                     .run(&state_folder(), &mut FileMedium { file, progress })?
             }
         };
@@ -143,6 +182,30 @@ pub fn prepare(
         notes.push(note(facts, &filled));
     }
     Ok(notes)
+}
+
+/// What is filled, where nothing in the world names it: its path, and what tells it from another file or medium
+/// that comes to be there. A number of a file that is gone is soon given to the next: hence its time of birth.
+fn own_name(permit: &Permit, file: &File, sysfs: &Sysfs) -> String {
+    let mut name = permit.path().display().to_string();
+    let born = |file: &Metadata| file.created().ok()?.duration_since(UNIX_EPOCH).ok();
+    let mut add = |found: &Metadata| {
+        let born_ns = born(found).map_or(0, |born| born.as_nanos());
+        let _ = write!(name, " {}:{}:{born_ns}", found.dev(), found.ino());
+    };
+    match file.metadata() {
+        Ok(found) if found.is_file() => add(&found),
+        _ => {
+            let machine = Machine::read(sysfs).ok();
+            let loops = machine.iter().flat_map(|machine| &machine.loops);
+            let mut own = loops.filter(|it| permit.path().ends_with(&it.name));
+            let behind = own.next().and_then(|it| it.backing.path.metadata().ok());
+            behind.iter().for_each(add);
+        }
+    }
+    // Counted up by the kernel whenever another medium, or file, comes to be behind a node.
+    let sequence = permit.disk_sequence();
+    sequence.map_or(name.clone(), |sequence| format!("{name} #{sequence}"))
 }
 
 fn fill(device: String, range_bytes: Range<u64>) -> Fill {

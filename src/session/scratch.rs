@@ -116,7 +116,7 @@ impl ScratchSpec {
     /// nothing, and pages left in memory would slow the first writes.
     ///
     /// # Errors
-    /// [`SessionError::Scratch`]; [`SessionError::Interrupted`] where a signal ended the fill.
+    /// [`SessionError::Scratch`], [`SessionError::ScratchFill`]; [`SessionError::Interrupted`] where a signal ended the fill.
     pub fn make(self, sysfs: &Sysfs, setup: &mut Setup<'_>) -> Result<Scratch, SessionError> {
         let fail = |why: String| SessionError::Scratch {
             dir: self.dir.display().to_string(),
@@ -147,14 +147,18 @@ impl ScratchSpec {
         if wanted_bytes > room_bytes {
             return Err(fail(too_full(wanted_bytes, room_bytes)));
         }
+        let unfilled = |errno: Errno| SessionError::ScratchFill {
+            dir: self.dir.display().to_string(),
+            why: format!("{errno}; name another folder with scratch:dir=FOLDER"),
+        };
         let size_bytes = if setup.dry_run {
             wanted_bytes
         } else {
             let fill = Fill::new(&direct, wanted_bytes, self.within);
-            fill.run(sysfs, setup)?.map_err(failed)?
+            fill.run(sysfs, setup)?.map_err(unfilled)?
         };
         let done = file.set_len(size_bytes).and_then(|()| file.sync_all());
-        done.map_err(|error| failed(Errno::of(&error)))?;
+        done.map_err(|error| unfilled(Errno::of(&error)))?;
         Ok(Scratch {
             _file: file,
             path,

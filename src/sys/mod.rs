@@ -19,7 +19,9 @@ mod slot_kind;
 pub mod slots;
 pub mod space;
 pub mod standin;
+pub mod stdout;
 mod uapi;
+pub mod whole;
 pub mod workers;
 
 use crate::errno::Errno;

@@ -37,6 +37,8 @@ const FORWARDED: [libc::c_int; 6] = [
 const REAP: Duration = Duration::from_millis(200);
 /// Exit code where the child died without a report, as the shell has it: 128 and the signal.
 const SIGNAL_CODE: i32 = 128;
+/// Exit code of a process that a signal has told to end.
+const INTERRUPTED_CODE: i32 = 130;
 /// Exit code of a panic, as the Rust runtime has it.
 const PANIC_CODE: i32 = 101;
 
@@ -66,12 +68,14 @@ impl Died {
         }
     }
 
-    /// Whether one of the signals that ask for an end was not answered in time.
+    /// Whether one of the signals that ask for an end came before there was anybody to answer it, or a second one
+    /// before the first was answered.
     #[must_use]
     pub const fn is_interrupt(self) -> bool {
         matches!(
             self,
             Self::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGHUP)
+                | Self::Code(INTERRUPTED_CODE)
         )
     }
 }
@@ -110,6 +114,12 @@ pub fn run(work: impl FnOnce() -> u8) -> Result<u8, Died> {
             Ok(work())
         }
     }
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG, instead of ending the process.
+pub fn outlive_file_limit() {
+    // SAFETY: integers only; no handler is installed, and the disposition concerns this process and its children.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Lets the signals that ask for an end wait, from before [`run`]: for what must be undone after it.

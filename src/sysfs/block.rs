@@ -240,6 +240,15 @@ impl BlockDev {
         }))
     }
 
+    /// The first byte of its backing file that a loop device shows; `None` for anything else.
+    ///
+    /// # Errors
+    /// [`SysfsError`] where the file exists but cannot be read, or is garbled.
+    pub fn loop_offset(&self) -> Result<Option<Bytes>, SysfsError> {
+        let path = self.dir.join("loop/offset");
+        Ok(optional(read_u64(&path))?.map(Bytes))
+    }
+
     /// Name and UUID of a device-mapper device.
     ///
     /// # Errors

@@ -51,6 +51,18 @@ fn saved_records_get_the_same_table_and_criteria() {
     assert_eq!(ran.code, 5);
     let (code, text) = refused(&format!("{a} sim"));
     assert!(code == 2 && text.contains("mixed"), "{text}");
+    let dir = dir.path().display();
+    std::fs::write(format!("{dir}/notes.txt"), "IOPS").unwrap();
+    for (words, why) in [
+        (format!("{a} {dir}/nosuch.json"), "cannot read"),
+        (format!("{dir}/nosuch.json {a}"), "cannot read"),
+        (format!("{dir}/nosuch.json {dir}/none.json"), "cannot read"),
+        (format!("{a} {dir}/nosuch"), "cannot read"),
+        (format!("{a} {dir}/notes.txt"), "notes.txt is no record"),
+    ] {
+        let (code, text) = refused(&words);
+        assert!(code == 2 && text.contains(why), "{words}: {text}");
+    }
     let (code, text) = refused(&format!("{a} {b} --bs 8k"));
     assert!(code == 2 && text.contains("live"), "{text}");
     let (code, text) = refused(&format!("{a} {b} -o {a}"));
@@ -76,6 +88,31 @@ fn several_records_a_side_give_intervals() {
     let mean = &metric(&comparison, 0, "mean").against[0];
     assert_eq!(mean.verdict, Verdict::ABetter, "{mean:?}");
     assert!(mean.difference.low.unwrap() < 10_000.0 && 10_000.0 < mean.difference.high.unwrap());
+}
+
+#[test]
+fn one_run_under_several_names_is_refused() {
+    let dir = scratch_dir();
+    let words = "--device sim:latency=90us..110us --runtime 50ms --seed 5";
+    let one = record_of(dir.path(), "a.json", words);
+    let other = record_of(dir.path(), "b.json", "--device sim --runtime 50ms --seed 5");
+    let (copy, folder) = (dir.path().join("copy.json"), dir.path().join("run"));
+    std::fs::copy(&one, &copy).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::hard_link(&one, folder.join("record.json")).unwrap();
+    let (a, b) = (one.display(), other.display());
+    for again in [&one, &copy, &folder] {
+        for words in [
+            format!("{a},{} {b} --accept all", again.display()),
+            format!("{b} {a},{} --accept all", again.display()),
+        ] {
+            let (code, text) = refused(&words);
+            assert!(
+                code == 2 && text.contains("one and the same run"),
+                "{words}: {text}"
+            );
+        }
+    }
 }
 
 #[test]

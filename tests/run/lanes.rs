@@ -49,8 +49,19 @@ fn without_measure_nothing_is_read_and_everything_listed() {
         assert!(!path.hops.is_empty() || !path.unseen.is_empty(), "{path:?}");
     }
     let missing = run("lanes /dev/does-not-exist");
-    assert_eq!(missing.code, 0, "it is shown, with why it cannot be seen");
-    assert!(missing.stdout.contains("unseen"), "{}", missing.stdout);
+    assert_eq!(missing.code, 2, "{}", missing.stdout);
+    assert!(
+        missing.stderr.contains("no such device"),
+        "{}",
+        missing.stderr
+    );
+    for name in ["nosuch", "ffff:ff:1f.7"] {
+        assert_eq!(run(&format!("lanes null {name}")).code, 2, "{name}");
+    }
+    // What is there and has no links in sight is shown, with why.
+    let file = run(&format!("lanes {}/Cargo.toml", env!("CARGO_MANIFEST_DIR")));
+    assert_eq!(file.code, 0, "{}", file.stderr);
+    assert!(file.stdout.contains("unseen"), "{}", file.stdout);
 }
 
 /// A simulated device that a cap holds: flat over depth, and burning a quarter of its time changes nothing.

@@ -14,6 +14,7 @@ mod numbers;
 mod outcomes;
 mod outputs;
 mod peak;
+mod prepare;
 mod probe;
 mod quick;
 mod rounds;

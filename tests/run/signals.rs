@@ -99,6 +99,59 @@ fn a_signal_at_any_moment_leaves_strict_json() {
 }
 
 #[test]
+fn a_job_that_nobody_writes_ends_at_the_first_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("job.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let pipe = pipe.display();
+    for words in [
+        format!("run {pipe} --device sim"),
+        format!("run {pipe} --device sim --claim"),
+        format!("peak {pipe} --device sim"),
+        format!("compare sim:seed=1 sim:seed=2 --job {pipe}"),
+    ] {
+        for signal in ["INT", "TERM"] {
+            let child = start(&words);
+            std::thread::sleep(Duration::from_millis(700));
+            send(&child, signal);
+            let asked = Instant::now();
+            let ran = Ran::of(&child.wait_with_output().unwrap());
+            assert!(asked.elapsed() < Duration::from_secs(2), "{words}");
+            assert_eq!(ran.code, 130, "{words} {signal}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("report it"), "{}", ran.stderr);
+            if !words.contains("--claim") {
+                assert_eq!(ran.record().status, Outcome::Interrupted);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_is_read_from_a_pipe() {
+    let exe = env!("CARGO_BIN_EXE_lanemark");
+    let script = format!(
+        "exec {exe} run <(echo 'steps: [{{ rw: randread, runtime: 20ms }}]') --device sim --progress none"
+    );
+    let mut command = std::process::Command::new("bash");
+    let ran = Ran::of(&command.args(["-c", &script]).output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_calibration_that_is_interrupted_is_no_fault() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut command = lanemark("calibrate");
+    let command = command.current_dir(dir.path()).stderr(Stdio::piped());
+    let child = command.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    send(&child, "INT");
+    let ran = Ran::of(&child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+#[test]
 fn a_process_that_dies_is_reported_in_its_place() {
     let child = start("run --device null --runtime 60s");
     std::thread::sleep(Duration::from_millis(1000));

@@ -183,11 +183,13 @@ fn open_error(path: &str, errno: Errno, writes: bool) -> BackendError {
     let hint = match errno {
         Errno(libc::EINVAL) => return page_cache(path),
         Errno(libc::ENOENT) => "; check the name: `lanemark devices` lists what is here",
-        Errno(libc::EACCES | libc::EPERM) => {
-            "; run as root, or as a member of the group that owns it"
+        Errno(libc::EACCES) => "; run as root, or as a member of the group that owns it",
+        // Bits of the node that do not match give EACCES: this is somebody's rule, which binds root too.
+        Errno(libc::EPERM) => {
+            "; a rule forbids it: the devices that this container may open, or lockdown"
         }
         Errno(libc::EBUSY) if writes => {
-            "; it is mounted or held (file system, swap, LVM, md): writes need it free"
+            "; it is mounted or held (file system, swap, LVM, md, another process): writes need it free"
         }
         Errno(libc::EROFS) => "; it is read-only",
         Errno(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => {
@@ -266,6 +268,8 @@ mod tests {
         assert!(matches!(error, BackendError::Open { .. }));
         assert!(error.to_string().contains("page cache"));
         let busy = open_error("f", Errno(libc::EBUSY), true).to_string();
-        assert!(busy.contains("mounted or held"));
+        assert!(busy.contains("mounted or held") && busy.contains("another process"));
+        let forbidden = open_error("f", Errno(libc::EPERM), true).to_string();
+        assert!(!forbidden.contains("root"), "{forbidden}");
     }
 }

@@ -379,7 +379,7 @@ fn open_error(path: &Path, errno: Errno, writes: bool) -> BackendError {
     let hint = match errno {
         Errno(libc::EACCES | libc::EPERM) => "; run as root",
         Errno(libc::EBUSY) if writes => {
-            "; it is mounted or held (file system, swap, LVM, md): writes need it free"
+            "; it is mounted or held (file system, swap, LVM, md, another process): writes need it free"
         }
         Errno(libc::ENXIO | libc::ENODEV) => "; there is no device behind this node",
         _ => "",

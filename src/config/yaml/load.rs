@@ -9,10 +9,13 @@ use crate::config::schema::Job;
 use crate::config::sets::{self, Settings};
 use crate::config::variables::substitute;
 use crate::errno::Errno;
+use crate::sys::whole::{WholeError, read_whole};
 use std::path::{Component, Path, PathBuf};
 
 /// Files may include files so deep.
 const MAX_DEPTH_COUNT: usize = 8;
+/// A file is not read any further: a device or disk image that was named as a job has no end to speak of.
+const MAX_BYTES: u64 = 16 << 20;
 /// Files of one job, at most.
 const MAX_FILES_COUNT: usize = 64;
 
@@ -150,9 +153,13 @@ impl Loader<'_> {
             );
             return Err(refuse(why, &state.files));
         }
-        let text = self
-            .text_of(&path)
-            .map_err(|error| refuse(error.to_string(), &state.files))?;
+        let text = self.text_of(&path).map_err(|error| {
+            let why = match error {
+                ConfigError::NoJob { path, why } => format!("{path} is no job file: {why}"),
+                other => other.to_string(),
+            };
+            refuse(why, &state.files)
+        })?;
         self.read(&text, &path.display().to_string(), state)
     }
 
@@ -166,10 +173,20 @@ impl Loader<'_> {
         {
             return Ok((*text).to_owned());
         }
-        let bytes = std::fs::read(path).map_err(|error| ConfigError::Read {
+        let no_job = |why: String| ConfigError::NoJob {
             path: name.clone(),
-            errno: Errno::of(&error),
+            why,
+        };
+        let bytes = read_whole(path, MAX_BYTES, |_| true).map_err(|error| match error {
+            WholeError::Io(error) => ConfigError::Read {
+                path: name.clone(),
+                errno: Errno::of(&error),
+            },
+            other => no_job(other.to_string()),
         })?;
+        if bytes.contains(&0) {
+            return Err(no_job("it is not text".to_owned()));
+        }
         String::from_utf8(bytes).map_err(|error| {
             let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
                 .iter()

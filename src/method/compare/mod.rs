@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod build;
+mod claims;
 pub mod comparable;
 pub mod conclude;
 pub mod confound;

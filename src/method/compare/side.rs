@@ -1,5 +1,6 @@
 //! The two sides as devices: opened, guarded, and measured window by window.
 
+use super::claims::{functions, leased};
 use super::labelled::Labelled;
 use super::level::level;
 use super::live::{Bench, Stop, Window};
@@ -8,11 +9,10 @@ use crate::backend::DeviceFacts;
 use crate::config::{BackendChoice, Choices, ConfigError, Job, Plan, plan_chosen, step_json};
 use crate::reactor::StopCause;
 use crate::record::{Failure, Step, Warning};
-use crate::session::claim::{ClaimError, Claimer, Lease, State, function_of};
+use crate::session::claim::{ClaimError, Claimer, Lease};
 use crate::session::guard::{Consent, Permit};
-use crate::session::machine::Machine;
 use crate::session::{
-    Observer, Opened, Session, SessionError, Setup, never_written, permits, prepare,
+    Observer, Opened, Session, SessionError, Setup, may_prepare, never_written, permits, prepare,
 };
 use crate::sysfs::pci::Bdf;
 use std::collections::HashMap;
@@ -145,19 +145,23 @@ impl<'a> Devices<'a> {
             let unclaimed = |source| SideError::Claim { label, source };
             let lease = leased(claimer, &functions).map_err(unclaimed)?;
             let opened = open_side(session, job, spec, leave, seed, observer);
-            let opened = opened.map(|(mut side, notes)| {
+            let opened = opened.and_then(|mut side| {
                 if claimer.is_some() {
+                    warnings.extend(ready(&mut side, session, leave, observer)?);
                     // Let go of before it is given back.
                     side.opened = None;
                 }
                 side.functions = functions;
-                (side, notes)
+                Ok(side)
             });
             let back = lease.map_or(Ok(Vec::new()), Lease::give_back);
-            let (side, notes) = opened?;
+            let side = opened?;
             back.map_err(unclaimed)?;
-            warnings.extend(notes);
             sides.push(side);
+        }
+        // Once both have been judged: what one side is filled for, the other must not be refused after.
+        for side in sides.iter_mut().filter(|_| claimer.is_none()) {
+            warnings.extend(ready(side, session, leave, observer)?);
         }
         warnings.extend(level(&mut sides));
         if sides[0].plan.steps.is_empty() {
@@ -318,35 +322,6 @@ impl Devices<'_> {
     }
 }
 
-/// The functions of the devices that SPDK drives on this side; none where nothing is claimed.
-fn functions(
-    session: &Session,
-    claimer: Option<&Claimer<'_>>,
-    spec: &SideSpec,
-) -> Result<Vec<Bdf>, SideError> {
-    if claimer.is_none() || spec.backend != BackendChoice::Spdk {
-        return Ok(Vec::new());
-    }
-    let label = spec.label;
-    let failed = |source| SideError::Claim { label, source };
-    let machine = Machine::read(&session.sysfs).map_err(|error| failed(error.into()))?;
-    let state = State::peek(&session.sysfs);
-    let of = |name: &String| function_of(&machine, &state, name);
-    let all: Result<Vec<Bdf>, _> = spec.devices.iter().map(of).collect();
-    all.map_err(|error| failed(error.into()))
-}
-
-/// Takes these functions from the kernel.
-fn leased<'c>(
-    claimer: Option<&'c Claimer<'c>>,
-    functions: &[Bdf],
-) -> Result<Option<Lease<'c>>, ClaimError> {
-    match claimer.filter(|_| !functions.is_empty()) {
-        Some(claimer) => claimer.lease(functions).map(Some),
-        None => Ok(None),
-    }
-}
-
 fn open_side(
     session: &Session,
     job: &Job,
@@ -354,7 +329,7 @@ fn open_side(
     leave: &Leave,
     seed: u64,
     observer: &mut dyn Observer,
-) -> Result<(Side, Vec<Warning>), SideError> {
+) -> Result<Side, SideError> {
     let label = spec.label;
     let named = |source| SideError::Session { label, source };
     let mut setup = Setup {
@@ -366,30 +341,52 @@ fn open_side(
         Opened::open(&spec.names(), spec.backend, &session.sysfs, &mut setup).map_err(named)?;
     let plan = plan_chosen(job, &opened.facts(), seed, &leave.choices)?;
     let permits = permits(&plan, &opened, &leave.consent, &session.sysfs).map_err(named)?;
-    let mut notes = [plan.notes.clone(), opened.notes()].concat();
     if leave.prepare {
-        let (sysfs, control) = (&session.sysfs, &session.control);
-        let filled = prepare(&plan, &opened, &leave.consent, sysfs, control, observer);
-        notes.extend(filled.map_err(named)?);
-    }
-    let doubts = never_written(&plan, &opened, leave.strict, &session.control).map_err(named)?;
-    for note in &mut notes {
-        note.text = format!("{label}: {}", note.text);
+        may_prepare(&plan, &opened, &leave.consent, &session.sysfs).map_err(named)?;
     }
     let steps_s = plan.estimate.steps_s.clone();
     let facts = opened.facts();
-    let side = Side {
+    Ok(Side {
         spec,
         plan,
         opened: Some(opened),
         permits,
         consent: leave.consent.clone(),
-        doubts,
+        doubts: Vec::new(),
         steps_s,
         facts,
         functions: Vec::new(),
-    };
-    Ok((side, notes))
+    })
+}
+
+/// Fills what an opened side reads, where asked to, and looks for what was never written; what is to be told of it.
+fn ready(
+    side: &mut Side,
+    session: &Session,
+    leave: &Leave,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Warning>, SideError> {
+    let label = side.spec.label;
+    let named = |source| SideError::Session { label, source };
+    let (plan, control) = (&side.plan, &session.control);
+    let opened = side.opened.as_ref().expect("it has just been opened");
+    let mut notes = [plan.notes.clone(), opened.notes()].concat();
+    if leave.prepare {
+        let filled = prepare(
+            plan,
+            opened,
+            &leave.consent,
+            &session.sysfs,
+            control,
+            observer,
+        );
+        notes.extend(filled.map_err(named)?);
+    }
+    side.doubts = never_written(plan, opened, leave.strict, control).map_err(named)?;
+    for note in &mut notes {
+        note.text = format!("{label}: {}", note.text);
+    }
+    Ok(notes)
 }
 
 /// Opens a side for its next window. Where the devices were handed over since, the guard judges them anew: the kernel

@@ -58,7 +58,7 @@ fn writing(session: &Session, path: &Path) -> Side {
         ..Leave::default()
     };
     let opened = open_side(session, &job, spec, &leave, 1, &mut Silent);
-    let (mut side, _) = opened.unwrap();
+    let mut side = opened.unwrap();
     side.opened = None;
     side
 }

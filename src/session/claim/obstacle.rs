@@ -141,7 +141,9 @@ impl Obstacle {
             Self::Held { .. } => {
                 "find what uses it (a ZFS pool, an exported target?) and end that".into()
             }
-            Self::NotNvme { .. } => "name its node (/dev/sdX): it is measured by io_uring".into(),
+            Self::NotNvme { .. } => {
+                "name its node (such as /dev/sda, /dev/vda): it is measured by io_uring".into()
+            }
             Self::Blocked => "take it out of PCI_BLOCKED, if it may be claimed".into(),
             Self::NotAllowed => "add it to PCI_ALLOWED, if it may be claimed".into(),
             Self::Group {

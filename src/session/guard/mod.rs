@@ -76,6 +76,12 @@ impl Permit {
         self.kind
     }
 
+    /// The kernel's number of the medium behind a block node, where it tells one.
+    #[must_use]
+    pub const fn disk_sequence(&self) -> Option<u64> {
+        self.disk_sequence
+    }
+
     /// Block nodes of the whole device, to be held open with `O_EXCL` while it is written past them (by its
     /// sg or ng node). Empty for files and for what has no block node.
     #[must_use]

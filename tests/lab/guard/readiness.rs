@@ -216,6 +216,12 @@ fn one_device_by_two_nodes_is_not_two_devices() {
         device.name.trim_start_matches("loop").to_owned(),
     );
     run("mknod", &[&node, "b", "7", &number]);
-    let words = format!("run --device {} --device {node} {QUICK}", device.path);
-    assert_eq!(lanemark(&words).output().unwrap().status.code(), Some(2));
+    for other in [node, bench.path("a")] {
+        let words = format!("run --device {} --device {other} {QUICK}", device.path);
+        assert_eq!(
+            lanemark(&words).output().unwrap().status.code(),
+            Some(2),
+            "{other}"
+        );
+    }
 }
