@@ -6,6 +6,7 @@ use super::claim::{ClaimArgs, ReleaseArgs};
 use super::compare::CompareArgs;
 use super::endings;
 use super::flags::SafetyFlags;
+use super::help;
 use super::job_flags::JobFlags;
 use super::lanes::LanesArgs;
 use super::listing::ListFormat;
@@ -17,90 +18,9 @@ use super::scale::ScaleArgs;
 use super::schema::Document;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-/// Keys of jobs of many steps, which verbs that make their own steps refuse.
-const OF_MANY_STEPS: [&str; 8] = [
-    "sweep",
-    "repeat",
-    "precondition",
-    "expect",
-    "cool_down",
-    "steadystate",
-    "steadystate_duration",
-    "steadystate_ramp_time",
-];
-
-/// A verb whose help does not list what it refuses. The flags stay known, so that the refusal can say why.
-fn without(verb: clap::Command, refused: &[&str]) -> clap::Command {
-    let hide = |verb: clap::Command, name: &&str| {
-        let name = (*name).to_owned();
-        verb.mut_arg(name, |arg| arg.hide(true))
-    };
-    refused.iter().fold(verb, hide)
-}
-
-/// The command line with the help of each verb as it should be.
-fn shown(command: clap::Command) -> clap::Command {
-    let verbs: [(&str, &[&str], &[&str]); 4] = [
-        (
-            "peak",
-            &OF_MANY_STEPS,
-            &[
-                "iodepth",
-                "reactors",
-                "batch",
-                "streams",
-                "rate_iops",
-                "rate_process",
-                "number_ios",
-                "io_size",
-                "passes",
-            ],
-        ),
-        (
-            "load",
-            &OF_MANY_STEPS,
-            &["rate_iops", "number_ios", "io_size", "passes"],
-        ),
-        (
-            "scale",
-            &OF_MANY_STEPS,
-            &[
-                "rate_iops",
-                "rate_process",
-                "number_ios",
-                "io_size",
-                "passes",
-            ],
-        ),
-        (
-            "compare",
-            &[],
-            &[
-                "device",
-                "precondition",
-                "expect",
-                "steadystate",
-                "steadystate_duration",
-                "steadystate_ramp_time",
-            ],
-        ),
-    ];
-    verbs
-        .into_iter()
-        .fold(command, |command, (verb, usual, own)| {
-            command.mut_subcommand(verb, |verb| without(without(verb, usual), own))
-        })
-}
-
-/// The whole command line, for parsing, completions and manual pages.
-#[must_use]
-pub fn command() -> clap::Command {
-    shown(Cli::command())
-}
 
 /// Measure what a block device can really do, and what limits it.
 #[derive(Debug, Clone, Parser)]
@@ -341,7 +261,7 @@ pub(super) fn names<T: Copy + Send + Sync + 'static>(
 /// # Errors
 /// Usage errors, and `--help` and `--version`, which clap also reports this way.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
+    let matches = help::command().try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if !endings::gives_format(&matches) {
         endings::follow(&mut cli.verb);
@@ -381,57 +301,6 @@ mod tests {
             Verb::Run(args) => *args,
             _ => unreachable!("only run is parsed here"),
         })
-    }
-
-    #[test]
-    fn the_command_is_well_formed() {
-        command().debug_assert();
-    }
-
-    /// The help of a verb lists what it takes; the rest stays known, so that a refusal can say why.
-    #[test]
-    fn help_lists_no_flag_that_the_verb_refuses() {
-        let long = |verb: &str| {
-            let words = words(&format!("lanemark {verb} --help"));
-            parse(words).unwrap_err().to_string()
-        };
-        let many = [
-            "--sweep",
-            "--repeat",
-            "--precondition",
-            "--expect",
-            "--cool_down",
-        ];
-        for (verb, refused, taken) in [
-            (
-                "peak",
-                ["--iodepth", "--rate_iops", "--streams"],
-                ["--bs", "--most_depth"],
-            ),
-            (
-                "load",
-                ["--rate_iops", "--number_ios", "--passes"],
-                ["--iodepth", "--p99"],
-            ),
-            (
-                "scale",
-                ["--rate_iops", "--number_ios", "--io_size"],
-                ["--iodepth", "--counts"],
-            ),
-        ] {
-            let help = long(verb);
-            for flag in refused.iter().chain(&many) {
-                assert!(!help.contains(&format!("{flag} <")), "{verb} {flag}");
-            }
-            for flag in taken {
-                assert!(help.contains(&format!("{flag} <")), "{verb} {flag}");
-            }
-            assert!(parse(words(&format!("lanemark {verb} --sweep iodepth=1"))).is_ok());
-        }
-        assert!(long("run").contains("--sweep <"));
-        let suite = long("suite run");
-        assert!(!suite.contains("lanemark run"), "{suite}");
-        assert!(suite.contains("lanemark suite run bsweep"), "{suite}");
     }
 
     #[test]

@@ -133,6 +133,9 @@ fn take<'c>(
     let (Ok(names), Ok(choice)) = (job.device_names(), job.backend_choice()) else {
         return Ok(Lease::none(claimer));
     };
+    if names.is_empty() {
+        return Ok(Lease::none(claimer));
+    }
     if !matches!(choice, BackendChoice::Auto | BackendChoice::Spdk) {
         return Err(NotClaimed::Backend(choice.name()));
     }
@@ -196,6 +199,9 @@ mod tests {
         let bad = job("device: 0000:01:00.0\nbackend: nonsense\nsteps: [{ rw: randread }]");
         let lease = take(&claimer, &bad, &sysfs, false).unwrap();
         assert!(lease.is_empty(), "the run itself says what is wrong");
+        // On a machine without huge pages too: there is nothing that would need them.
+        let nameless = job("steps: [{ rw: randread }]");
+        assert!(take(&claimer, &nameless, &sysfs, false).unwrap().is_empty());
         assert_eq!(give_back(lease), Exit::Ok);
         let other = job("device: 0000:01:00.0\nbackend: sg\nsteps: [{ rw: randread }]");
         let refused = take(&claimer, &other, &sysfs, false).unwrap_err();

@@ -15,6 +15,7 @@ mod diagnostics;
 mod endings;
 pub mod exit;
 mod flags;
+mod help;
 mod job_flags;
 pub mod lanes;
 pub mod listing;
@@ -112,7 +113,7 @@ fn verb(what: Verb) -> Exit {
         Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
-            args::command(),
+            help::command(),
         ))),
         Verb::Man { dir } => manual(&dir),
     }
@@ -220,7 +221,7 @@ fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
 }
 
 fn manual(dir: &Path) -> Exit {
-    let pages = completions::man_pages(args::command());
+    let pages = completions::man_pages(help::command());
     let written = pages.and_then(|pages| {
         std::fs::create_dir_all(dir)?;
         pages
