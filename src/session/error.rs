@@ -1,7 +1,7 @@
 //! Why a session did not measure.
 
+use super::fill::prepare::PrepareError;
 use super::guard::Refusal;
-use super::prepare::PrepareError;
 use crate::backend::BackendError;
 use crate::backend::sim::SimError;
 use crate::errno::Errno;

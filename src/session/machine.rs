@@ -1,6 +1,6 @@
 //! One look at the machine: its block devices and everything that can be using them. Read once, asked often.
 
-use super::identity::{Identity, IdentityError, Target, resolve};
+use super::device::identity::{Identity, IdentityError, Target, resolve};
 use crate::sysfs::filesystems::{self, FsMember};
 use crate::sysfs::mounts::Mounts;
 use crate::sysfs::{BlockDev, DevNum, Node, NodeKind, Swap, Sysfs, SysfsError, block, swaps};

@@ -4,9 +4,9 @@
 use super::busy::openers;
 use super::obstacle::Obstacle;
 use super::state::Former;
+use crate::session::device::identity::{Device, pci_address, whole_disk};
 use crate::session::guard::content::Contents;
 use crate::session::guard::{imported_pools_on, of_device};
-use crate::session::identity::{Device, pci_address, whole_disk};
 use crate::session::machine::Machine;
 use crate::sysfs::pci::Function;
 use crate::sysfs::{BlockDev, NodeKind, Sysfs, names_in, nvme, optional, real_path};

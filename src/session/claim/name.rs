@@ -2,7 +2,7 @@
 //! the nodes that a claimed device had before.
 
 use super::state::State;
-use crate::session::identity::{IdentityError, Target, pci_address, resolve};
+use crate::session::device::identity::{IdentityError, Target, pci_address, resolve};
 use crate::session::machine::Machine;
 use crate::spdk::TransportId;
 use crate::sysfs::pci::Bdf;

@@ -4,7 +4,7 @@
 use super::controller::disks_among;
 use super::state::Former;
 use super::{Claimer, Moved};
-use crate::session::identity::pci_address;
+use crate::session::device::identity::pci_address;
 use crate::sysfs::pci::{Bdf, Function};
 use crate::sysfs::{BlockDev, Sysfs, nvme};
 use serde::Serialize;

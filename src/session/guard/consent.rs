@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::signature::Signature;
-use crate::session::identity::{Alias, Device, Identity, Way};
+use crate::session::device::identity::{Alias, Device, Identity, Way};
 use crate::session::machine::Machine;
 use crate::sysfs::{FileId, Node, NodeKind};
 use std::path::{Path, PathBuf};

@@ -18,8 +18,8 @@ pub use finding::{Finding, Place, Refusal, Relation};
 pub use signature::{Signature, UnknownSignature, parse_overwrite};
 pub use uses::{describe, of_device, of_disk};
 
-use super::identity::{self, Alias, Device, Target, Way};
 use super::machine::{Machine, Seen};
+use crate::session::device::identity::{self, Alias, Device, Target, Way};
 use crate::sysfs::{BlockDev, FileId, Node, NodeKind, Sysfs, SysfsError, filesystems};
 use content::{Contents, HostContents, Part, ReadAt};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Who uses a device: mounts, swap, holders, loop devices, the root file system.
 
 use super::finding::{Finding, Place, Relation};
-use crate::session::identity::Device;
+use crate::session::device::identity::Device;
 use crate::session::machine::Machine;
 use crate::sysfs::{BlockDev, FileId, Mount, NodeKind, SysfsError};
 use std::collections::HashSet;

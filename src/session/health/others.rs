@@ -4,7 +4,7 @@
 use super::own::OwnIo;
 use super::{DeviceFacts, DeviceKind};
 use crate::record::OthersIo;
-use crate::session::identity::{Device, Target, resolve};
+use crate::session::device::identity::{Device, Target, resolve};
 use crate::session::machine::Machine;
 use crate::sysfs::diskstats::{BlockStat, counts_passthrough, is_counted};
 use crate::sysfs::{BlockDev, SysfsError, optional, read_u64};

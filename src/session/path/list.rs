@@ -1,7 +1,7 @@
 //! Devices by name, or all that hang on something, with what is known of them without opening them.
 
 use super::SeenPath;
-use crate::session::identity::{Identity, Target, resolve};
+use crate::session::device::identity::{Identity, Target, resolve};
 use crate::session::machine::Machine;
 use crate::sysfs::attach::Attachment;
 use crate::sysfs::pci::Function;

@@ -4,7 +4,7 @@
 use super::attached::Paths;
 use super::{DeviceEntry, Facts, attach, model};
 use crate::session::claim::{seen_driving, sees_all};
-use crate::session::identity::Identity;
+use crate::session::device::identity::Identity;
 use crate::session::machine::Machine;
 use crate::sysfs::attach::Attachment;
 use crate::sysfs::pci::{Bdf, Function};

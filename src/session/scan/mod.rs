@@ -11,8 +11,8 @@ pub use attached::{ControllerEntry, LinkEntry};
 pub use claimable::{SpdkEntry, SpdkState};
 
 use super::guard;
-use super::identity::Identity;
 use super::machine::Machine;
+use crate::session::device::identity::Identity;
 use crate::sysfs::absent::fault;
 use crate::sysfs::attach::Attachment;
 use crate::sysfs::{BlockDev, Sysfs, SysfsError, format, nvme, read_text, scsi};
