@@ -1,9 +1,9 @@
 //! `lanemark lanes`: the way to a device, what it lets through, and what limits a measurement.
 
-use super::clash::{self, Clash};
 use super::exit::Exit;
+use super::line::one_step::session;
 use super::listing::ListFormat;
-use super::one_step::session;
+use super::output::clash::{self, Clash};
 use super::output::{self, Output};
 use super::progress::{self, Mode};
 use super::{run, signals};
@@ -60,7 +60,7 @@ pub struct LanesArgs {
     pub overwrite: Vec<String>,
 
     /// How to show progress on stderr
-    #[arg(long, value_parser = super::args::names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name())]
+    #[arg(long, value_parser = super::line::args::names(&Mode::ALL, Mode::name), default_value = Mode::Auto.name())]
     pub progress: Mode,
 
     /// What stdout holds

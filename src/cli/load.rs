@@ -1,7 +1,7 @@
 //! `lanemark load`: latency against load, and the highest rate whose tail still holds.
 
 use super::exit::Exit;
-use super::one_step::{Asked, OneStepError, OneStepFlags, hand_over};
+use super::line::one_step::{Asked, OneStepError, OneStepFlags, hand_over};
 use super::output::Output;
 use super::progress;
 use super::{run, signals};

@@ -1,46 +1,31 @@
 //! The command line: its types, one file per verb, and what goes out to the user.
 
-pub mod args;
 pub mod calibrate;
 pub mod check;
 pub mod claim;
-mod claimed;
-mod clash;
 pub mod compare;
-mod compare_sides;
 pub mod completions;
-mod device_details;
 pub mod devices;
 mod diagnostics;
-mod endings;
 pub mod exit;
-mod flags;
-mod help;
-mod job_flags;
 pub mod lanes;
+pub mod line;
 pub mod listing;
 pub mod load;
-mod one_step;
-mod operands;
 pub mod output;
 pub mod peak;
 pub mod progress;
-mod progress_line;
 mod quick;
 pub mod report;
-mod resume;
 pub mod run;
-mod saved;
 pub mod scale;
-mod scale_text;
 pub mod schema;
 mod signals;
 mod suites;
-mod terminal;
 mod version;
 
-pub use args::{Cli, RunArgs, SuiteVerb, Verb};
-pub use job_flags::{JobFlags, job_from_flags};
+pub use line::args::{Cli, RunArgs, SuiteVerb, Verb};
+pub use line::job_flags::{JobFlags, job_from_flags};
 
 use crate::config::fio::instead_of;
 use crate::record::{Failure, Warning};
@@ -65,7 +50,7 @@ pub fn main(args: &[OsString]) -> Exit {
             next_step: lack.remedy(),
         });
     }
-    match args::parse(args.iter().cloned()) {
+    match line::args::parse(args.iter().cloned()) {
         Ok(cli) => verb(with_words(cli.verb, args)),
         Err(error) if error.use_stderr() => usage_error(&error, args),
         // --help and --version.
@@ -90,7 +75,7 @@ fn with_words(mut verb: Verb, args: &[OsString]) -> Verb {
 
 fn verb(what: Verb) -> Exit {
     match what {
-        Verb::Run(args) if args.claim => claimed::run(&args),
+        Verb::Run(args) if args.claim => claim::claimed::run(&args),
         Verb::Run(args) => in_child(args.format, || run::run(&args)),
         Verb::Suite(SuiteVerb::List { format }) => suites::list(format),
         Verb::Suite(SuiteVerb::Show { name }) => suites::show(&name),
@@ -100,7 +85,7 @@ fn verb(what: Verb) -> Exit {
             let list = devices::devices(&Sysfs::host(), format, device.as_deref());
             listed(format, list)
         }
-        Verb::Compare(args) if args.claim => claimed::compare(&args),
+        Verb::Compare(args) if args.claim => claim::claimed::compare(&args),
         Verb::Compare(args) => in_child(args.result.format, || compare::run(&args)),
         Verb::Peak(args) => in_child(args.flags.result.format, || peak::run(&args)),
         Verb::Load(args) => in_child(args.flags.result.format, || load::run(&args)),
@@ -113,7 +98,7 @@ fn verb(what: Verb) -> Exit {
         Verb::Report(args) => report::run(&args),
         Verb::Completions { shell } => handed_over(output::to_stdout(&completions::completions(
             shell,
-            help::command(),
+            line::help::command(),
         ))),
         Verb::Man { dir } => manual(&dir),
     }
@@ -197,14 +182,14 @@ fn fio_option(error: &clap::Error) -> Option<Failure> {
 /// clap's message on stderr as it is, or as a record on stdout where JSON was asked for.
 fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
     if let Some(failure) = fio_option(error) {
-        let format = if args::asks_for_json(args) {
+        let format = if line::args::asks_for_json(args) {
             Format::Json
         } else {
             Format::Text
         };
         return run::refuse(None, format, &Sysfs::host(), failure);
     }
-    if args::asks_for_json(args) {
+    if line::args::asks_for_json(args) {
         let text = error.render().to_string();
         let text = text.trim().trim_start_matches("error: ").to_owned();
         let failure = Failure {
@@ -221,7 +206,7 @@ fn usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
 }
 
 fn manual(dir: &Path) -> Exit {
-    let pages = completions::man_pages(help::command());
+    let pages = completions::man_pages(line::help::command());
     let written = pages.and_then(|pages| {
         std::fs::create_dir_all(dir)?;
         pages

@@ -1,7 +1,7 @@
 //! `lanemark peak`: the peak, the knee, and what limits them.
 
 use super::exit::Exit;
-use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
+use super::line::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
 use super::output::Output;
 use super::progress;
 use super::{run, signals};

@@ -1,10 +1,10 @@
 //! `lanemark report`: saved records as a page for people.
 
-use super::clash;
-use super::endings;
 use super::exit::Exit;
+use super::line::endings;
+use super::output::clash;
+use super::output::saved::{self, Saved};
 use super::output::{self, Output};
-use super::saved::{self, Saved};
 use crate::method::compare::saved::contradictions;
 use crate::record::{Comparison, Failure, Record, Step};
 use crate::report::{Format, Style, html, render, render_comparison};

@@ -1,9 +1,10 @@
 //! `lanemark run`: one job on its devices.
 
-use super::clash::{self, Clash};
 use super::exit::Exit;
+use super::output::clash::{self, Clash};
+use super::output::resume;
 use super::output::{self, Output};
-use super::{RunArgs, job_from_flags, progress, quick, resume, signals, suites};
+use super::{RunArgs, job_from_flags, progress, quick, signals, suites};
 use crate::config::{Choices, ConfigError, Job, Plan, StepPlan, describe, plan_chosen, plan_json};
 use crate::method::resume::{Folder, Keeper, NoKeeper, ResumeError, RunMark};
 use crate::method::run_folder::{WHOLE_FILES, is_free};

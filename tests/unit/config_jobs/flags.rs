@@ -28,7 +28,7 @@ const TOOL_FLAGS: &[&str] = &[
 
 fn args(line: &[&str]) -> RunArgs {
     let words = ["lanemark", "run"].iter().chain(line).map(Into::into);
-    match lanemark::cli::args::parse(words).unwrap().verb {
+    match lanemark::cli::line::args::parse(words).unwrap().verb {
         Verb::Run(args) => *args,
         other => panic!("{other:?}"),
     }

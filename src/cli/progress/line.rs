@@ -189,7 +189,7 @@ fn fields(now: &Snapshot, left_s: Option<f64>) -> Vec<Field> {
     fields
 }
 
-pub(super) const fn phase(phase: Phase) -> &'static str {
+pub(in crate::cli) const fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Setup => "setup",
         Phase::Ramp => "ramp",

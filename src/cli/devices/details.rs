@@ -1,13 +1,13 @@
 //! `lanemark devices DEVICE`: everything that is known of it, a line each.
 
-use super::devices::{blocks, degraded, medium, name_of_model, size};
+use super::{blocks, degraded, medium, name_of_model, size};
 use crate::session::scan::{ControllerEntry, DeviceEntry, Inventory, LinkEntry, SpdkState};
 
 /// Lines of one device: name and value.
 type Lines = Vec<(&'static str, String)>;
 
 /// Every device of the inventory in full.
-pub(super) fn details(inventory: &Inventory) -> String {
+pub(in crate::cli) fn details(inventory: &Inventory) -> String {
     let kernel = inventory.kernel.as_deref();
     let devices = inventory.devices.iter();
     let texts: Vec<String> = devices.map(|device| of_device(device, kernel)).collect();

@@ -1,7 +1,7 @@
 //! Flags that verbs which measure have in common.
 
 use super::args::names;
-use super::progress::Mode;
+use crate::cli::progress::Mode;
 use crate::report::Format;
 use crate::session::guard::{Consent, UnknownSignature, parse_overwrite};
 use clap::Args;

@@ -1,13 +1,13 @@
 //! The command line of `lanemark compare`, read: which sides, how many rounds, what may be done.
 
-use super::clash::{self, Clash};
-use super::compare::CompareArgs;
-use super::exit::Exit;
-use super::flags::SafetyFlags;
-use super::operands::{is_device, is_saved, parts};
-use super::output::Output;
-use super::saved::{self, Saved, load};
-use super::{RunArgs, job_from_flags, run, suites};
+use super::CompareArgs;
+use crate::cli::exit::Exit;
+use crate::cli::line::flags::SafetyFlags;
+use crate::cli::line::operands::{is_device, is_saved, parts};
+use crate::cli::output::Output;
+use crate::cli::output::clash::{self, Clash};
+use crate::cli::output::saved::{self, Saved, load};
+use crate::cli::{RunArgs, job_from_flags, run, suites};
 use crate::config::{BackendChoice, Choices, ConfigError, Job, Key};
 use crate::method::compare::criterion::{Criterion, CriterionError};
 use crate::method::compare::live::Design;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CompareError {
+pub(in crate::cli) enum CompareError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub(super) enum CompareError {
 }
 
 impl CompareError {
-    pub(super) fn failure(&self) -> Failure {
+    pub(in crate::cli) fn failure(&self) -> Failure {
         let session = match self {
             Self::Session(error) | Self::Side(SideError::Session { source: error, .. }) => {
                 Some(error)
@@ -80,22 +80,22 @@ impl CompareError {
 }
 
 /// The sides as they were understood.
-pub(super) enum Sides {
+pub(in crate::cli) enum Sides {
     Saved(Vec<SavedSide>),
     Live(Box<Job>, [SideSpec; 2]),
 }
 
 /// The command line, read.
-pub(super) struct Asked {
-    pub(super) sides: Sides,
-    pub(super) design: Design,
-    pub(super) cool_down: Duration,
-    pub(super) criteria: Vec<Criterion>,
-    pub(super) leave: Leave,
+pub(in crate::cli) struct Asked {
+    pub(in crate::cli) sides: Sides,
+    pub(in crate::cli) design: Design,
+    pub(in crate::cli) cool_down: Duration,
+    pub(in crate::cli) criteria: Vec<Criterion>,
+    pub(in crate::cli) leave: Leave,
 }
 
 impl Asked {
-    pub(super) fn of(
+    pub(in crate::cli) fn of(
         args: &CompareArgs,
         output: &Output,
         sysfs: &Sysfs,

@@ -87,8 +87,8 @@ pub fn command() -> clap::Command {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::args::parse;
     use super::*;
+    use crate::cli::line::args::parse;
     use std::ffi::OsString;
 
     fn words(line: &str) -> Vec<OsString> {

@@ -1,12 +1,14 @@
 //! `lanemark devices`: what is here, behind which link, who drives it, what uses it, and whether SPDK could.
 
-use super::device_details::details;
-use super::listing::{LIST_SCHEMA_VERSION, ListFormat, table, text_of};
+pub(in crate::cli) mod details;
+
+use crate::cli::listing::{LIST_SCHEMA_VERSION, ListFormat, table, text_of};
 use crate::session::scan::{DeviceEntry, Inventory, LinkEntry, SpdkState, scan};
 use crate::sysfs::pci::Bdf;
 use crate::sysfs::{Node, Sysfs, SysfsError};
 use crate::units::Bytes;
 use comfy_table::ColumnConstraint;
+use details::details;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
@@ -75,7 +77,7 @@ fn select(inventory: &mut Inventory, sysfs: &Sysfs, name: &str) -> Result<(), De
 
 /// The list as JSON.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DevicesList<'a> {
+pub(in crate::cli) struct DevicesList<'a> {
     /// Version of the layout.
     schema_version: u32,
     /// The kernel.
@@ -177,7 +179,7 @@ fn lines<const N: usize>(parts: [Option<String>; N]) -> String {
 }
 
 /// Its model; for a PCI function that nobody has asked, its numbers.
-pub(super) fn name_of_model(device: &DeviceEntry) -> String {
+pub(in crate::cli) fn name_of_model(device: &DeviceEntry) -> String {
     let id = || {
         let id = device.controllers.iter().find_map(|one| one.pci_id.clone());
         id.filter(|_| device.size_bytes.is_none())
@@ -210,7 +212,7 @@ fn link(device: &DeviceEntry) -> String {
 }
 
 /// `0000:00:01.0 to 0000:01:00.0 at 16 GT/s x4 of 16 GT/s x16`.
-pub(super) fn degraded(link: &LinkEntry) -> String {
+pub(in crate::cli) fn degraded(link: &LinkEntry) -> String {
     let or = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
     format!(
         "{} at {} of {}",
@@ -255,7 +257,7 @@ fn spdk(device: &DeviceEntry) -> String {
 }
 
 /// `512/4096`: logical and physical block in bytes; `512+8`: with metadata.
-pub(super) fn blocks(device: &DeviceEntry) -> String {
+pub(in crate::cli) fn blocks(device: &DeviceEntry) -> String {
     let word = |bytes: Option<u32>| bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
     let metadata = device.metadata_bytes.filter(|bytes| *bytes > 0);
     format!(
@@ -266,7 +268,7 @@ pub(super) fn blocks(device: &DeviceEntry) -> String {
     )
 }
 
-pub(super) fn medium(device: &DeviceEntry) -> String {
+pub(in crate::cli) fn medium(device: &DeviceEntry) -> String {
     let kind = match device.rotational {
         Some(true) => "rotating",
         Some(false) => "flash",
@@ -284,7 +286,7 @@ pub(super) fn medium(device: &DeviceEntry) -> String {
 }
 
 /// Capacity the way drives are sold (decimal), which is not always exact, with the exact figure in JSON.
-pub(super) fn size(bytes: u64) -> String {
+pub(in crate::cli) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [
         ("PB", 1_000_000_000_000_000),
         ("TB", 1_000_000_000_000),

@@ -1,12 +1,12 @@
 //! What the verbs share that make their own steps out of a job of one: reading it, opening its devices, asking
 //! for consent.
 
-use super::clash::{self, Clash};
-use super::exit::Exit;
 use super::flags::{ResultFlags, SafetyFlags};
-use super::output::{self, Output};
-use super::{JobFlags, RunArgs, job_from_flags, run};
 use crate::backend::DeviceFacts;
+use crate::cli::exit::Exit;
+use crate::cli::output::clash::{self, Clash};
+use crate::cli::output::{self, Output};
+use crate::cli::{JobFlags, RunArgs, job_from_flags, run};
 use crate::config::{ConfigError, Job, Key, Keys, Plan, Step as JobStep, Streams, plan};
 use crate::reactor::Control;
 use crate::record::{Failure, Outcome, Record, SCHEMA_VERSION, Step, Warning};

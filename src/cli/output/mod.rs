@@ -2,8 +2,12 @@
 //!
 //! stdout or `-o FILE` is the result and nothing else; stderr is errors, warnings and progress.
 
-use super::exit::Exit;
-use super::terminal;
+pub(in crate::cli) mod clash;
+pub(in crate::cli) mod resume;
+pub(in crate::cli) mod saved;
+
+use crate::cli::exit::Exit;
+use crate::cli::progress::terminal;
 use crate::errno::Errno;
 use crate::record::{Environment, Failure, Outcome, Record, SCHEMA_VERSION, Step, Tool, Warning};
 use crate::report::{Format, Style, criterion_text, printable, render};

@@ -1,14 +1,14 @@
 //! What the name of the result's file says of its form, where `--format` is not given.
 
-use super::listing::ListFormat;
-use super::{SuiteVerb, Verb};
+use crate::cli::listing::ListFormat;
+use crate::cli::{SuiteVerb, Verb};
 use crate::report::Format;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use std::path::Path;
 
 /// The form that files of this ending have; `None` for any other.
-pub(super) fn format_of(path: &Path) -> Option<Format> {
+pub(in crate::cli) fn format_of(path: &Path) -> Option<Format> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return None;
     }
@@ -23,7 +23,7 @@ pub(super) fn format_of(path: &Path) -> Option<Format> {
 }
 
 /// Whether the command line says `--format` itself.
-pub(super) fn gives_format(matches: &ArgMatches) -> bool {
+pub(in crate::cli) fn gives_format(matches: &ArgMatches) -> bool {
     let is_own = matches.try_contains_id("format").is_ok()
         && matches.value_source("format") == Some(ValueSource::CommandLine);
     is_own
@@ -33,7 +33,7 @@ pub(super) fn gives_format(matches: &ArgMatches) -> bool {
 }
 
 /// Takes the form from the file of `-o`, where the verb can give it.
-pub(super) fn follow(verb: &mut Verb) {
+pub(in crate::cli) fn follow(verb: &mut Verb) {
     let (format, output) = match verb {
         Verb::Run(args) | Verb::Suite(SuiteVerb::Run(args)) => (&mut args.format, &args.output),
         Verb::Compare(args) => (&mut args.result.format, &args.result.output),

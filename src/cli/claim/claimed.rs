@@ -5,10 +5,10 @@
 //! the child and do not end this process. Only SIGKILL does: then `lanemark release` finds the claims in the state
 //! file.
 
-use super::claim::{moved_line, warn_of_names};
-use super::compare::{self, CompareArgs};
-use super::exit::Exit;
-use super::{RunArgs, output, run};
+use super::{moved_line, warn_of_names};
+use crate::cli::compare::{self, CompareArgs};
+use crate::cli::exit::Exit;
+use crate::cli::{RunArgs, output, run};
 use crate::config::{BackendChoice, Job};
 use crate::record::Failure;
 use crate::session::claim::{ClaimError, Claimer, Entry, Lease, Moved, State, function_of};
@@ -49,7 +49,7 @@ impl NotClaimed {
 }
 
 /// Runs `lanemark run --claim`; the exit code.
-pub(super) fn run(args: &RunArgs) -> Exit {
+pub(in crate::cli) fn run(args: &RunArgs) -> Exit {
     let sysfs = Sysfs::host();
     // Read once: it may be a pipe, perhaps one that nobody writes to. Nothing is claimed yet.
     let is_reading = Arc::new(AtomicBool::new(true));
@@ -83,7 +83,7 @@ pub(super) fn run(args: &RunArgs) -> Exit {
 
 /// Runs `lanemark compare --claim`; the exit code. The child claims for each window and gives back after it; what is
 /// still claimed once it has ended, it died over, and is given back here.
-pub(super) fn compare(args: &CompareArgs) -> Exit {
+pub(in crate::cli) fn compare(args: &CompareArgs) -> Exit {
     let done = standin::run(|| {
         standin::release_signals();
         compare::run(args).code()

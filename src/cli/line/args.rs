@@ -1,21 +1,21 @@
 //! The command line as types. Parsing has no side effects; values of job keys stay texts and are read by
 //! the code that reads job files, so that messages agree.
 
-use super::calibrate::CalibrateArgs;
-use super::claim::{ClaimArgs, ReleaseArgs};
-use super::compare::CompareArgs;
 use super::endings;
 use super::flags::SafetyFlags;
 use super::help;
 use super::job_flags::JobFlags;
-use super::lanes::LanesArgs;
-use super::listing::ListFormat;
-use super::load::LoadArgs;
-use super::peak::PeakArgs;
-use super::progress::Mode;
-use super::report::ReportArgs;
-use super::scale::ScaleArgs;
-use super::schema::Document;
+use crate::cli::calibrate::CalibrateArgs;
+use crate::cli::claim::{ClaimArgs, ReleaseArgs};
+use crate::cli::compare::CompareArgs;
+use crate::cli::lanes::LanesArgs;
+use crate::cli::listing::ListFormat;
+use crate::cli::load::LoadArgs;
+use crate::cli::peak::PeakArgs;
+use crate::cli::progress::Mode;
+use crate::cli::report::ReportArgs;
+use crate::cli::scale::ScaleArgs;
+use crate::cli::schema::Document;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _, Parser, Subcommand};
@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "lanemark",
-    version = super::version::SHORT,
-    long_version = super::version::long(),
+    version = crate::cli::version::SHORT,
+    long_version = crate::cli::version::long(),
     arg_required_else_help = true,
     after_help = "Reading is the default: nothing is written to a device unless --allow-write names it.\nExit codes: 0 ok, 1 I/O or run error, 2 usage or job file, 3 refused by the guard, 4 data mismatch, 5 criterion not met, 130 interrupted."
 )]
@@ -246,7 +246,7 @@ fn is_folder(path: &Path) -> bool {
 }
 
 /// A parser for an enum whose values have names.
-pub(super) fn names<T: Copy + Send + Sync + 'static>(
+pub(in crate::cli) fn names<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {

@@ -1,10 +1,10 @@
 //! Runs that are kept in a folder, and runs that go on from one.
 
-use super::RunArgs;
-use super::args::{SuiteVerb, Verb, parse};
-use super::flags::SafetyFlags;
-use super::run::RunError;
 use super::saved::{Saved, load};
+use crate::cli::RunArgs;
+use crate::cli::line::args::{SuiteVerb, Verb, parse};
+use crate::cli::line::flags::SafetyFlags;
+use crate::cli::run::RunError;
 use crate::config::{Plan, plan_json};
 use crate::method::resume::{DeviceMark, Folder, RUN_SCHEMA_VERSION, ResumeError, RunMark};
 use crate::method::run_folder::{RECORD_FILE, SERIES_FILE, STEPS_FILE};
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 
 /// The arguments to run with, and the run that is gone on with. Where the command line names no job, it
 /// is that of the folder; leave to write is never taken from there.
-pub(super) fn resumed(args: &RunArgs) -> Result<(RunArgs, Option<RunMark>), RunError> {
+pub(in crate::cli) fn resumed(args: &RunArgs) -> Result<(RunArgs, Option<RunMark>), RunError> {
     let Some(path) = &args.resume else {
         return Ok((args.clone(), None));
     };
@@ -61,7 +61,7 @@ pub(super) fn resumed(args: &RunArgs) -> Result<(RunArgs, Option<RunMark>), RunE
 }
 
 /// What this run is.
-pub(super) fn mark(args: &RunArgs, opened: &Opened, plan: &Plan) -> RunMark {
+pub(in crate::cli) fn mark(args: &RunArgs, opened: &Opened, plan: &Plan) -> RunMark {
     let tool = tool(None);
     RunMark {
         schema_version: RUN_SCHEMA_VERSION,
@@ -77,7 +77,7 @@ pub(super) fn mark(args: &RunArgs, opened: &Opened, plan: &Plan) -> RunMark {
 }
 
 /// The record of the run that is gone on with, where all of it was measured.
-pub(super) fn finished(args: &RunArgs) -> Option<Box<Record>> {
+pub(in crate::cli) fn finished(args: &RunArgs) -> Option<Box<Record>> {
     match load(args.resume.as_deref()?) {
         Ok(Saved::Run(record)) if record.status == Outcome::Finished => Some(record),
         _ => None,
@@ -85,13 +85,13 @@ pub(super) fn finished(args: &RunArgs) -> Option<Box<Record>> {
 }
 
 /// Whether the command line says nothing of a job, so that it can only be that of the folder.
-pub(super) fn is_bare(args: &RunArgs) -> bool {
+pub(in crate::cli) fn is_bare(args: &RunArgs) -> bool {
     args.resume.is_some() && args.job.is_none() && args.keys.is_empty()
 }
 
 /// Writes the whole into the folder of the run, where there is one: the record, a row for each step, a
 /// line for each second.
-pub(super) fn write_all(args: &RunArgs, record: &Record) -> Result<(), ResumeError> {
+pub(in crate::cli) fn write_all(args: &RunArgs, record: &Record) -> Result<(), ResumeError> {
     let Some(path) = args.resume.clone().or_else(|| args.folder()) else {
         return Ok(());
     };

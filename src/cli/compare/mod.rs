@@ -1,12 +1,13 @@
 //! `lanemark compare`: two live sides, or saved records, held against each other.
 
-use super::compare_sides::{Asked, CompareError, Sides};
-use super::exit::Exit;
-use super::flags::{ResultFlags, SafetyFlags};
-use super::one_step::session;
-use super::output::{self, Output};
-use super::progress::{self, Mode};
-use super::{JobFlags, run, signals};
+pub(in crate::cli) mod sides;
+
+use crate::cli::exit::Exit;
+use crate::cli::line::flags::{ResultFlags, SafetyFlags};
+use crate::cli::line::one_step::session;
+use crate::cli::output::{self, Output};
+use crate::cli::progress::{self, Mode};
+use crate::cli::{JobFlags, run, signals};
 use crate::config::{Job, plan_json, time_text};
 use crate::method::compare::build::{Frame, live};
 use crate::method::compare::live::{Design, measure};
@@ -22,6 +23,7 @@ use crate::sys::clock::MachineClock;
 use crate::sys::cpu::AllowedCpus;
 use crate::sysfs::Sysfs;
 use clap::Args;
+use sides::{Asked, CompareError, Sides};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

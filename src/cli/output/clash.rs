@@ -1,7 +1,7 @@
 //! What a result must not replace: what is read, what is measured, what is in use. One judge for every verb that
 //! writes a file.
 
-use super::output::Output;
+use super::Output;
 use crate::config::Job;
 use crate::session::guard::in_use;
 use crate::sysfs::Sysfs;
@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What an input is that is measured.
-pub(super) const MEASURED: &str = "it is what is measured";
+pub(in crate::cli) const MEASURED: &str = "it is what is measured";
 
 /// The files of a job, those that it includes among them.
-pub(super) fn files_of(job: &Job) -> impl Iterator<Item = (&Path, &'static str)> {
+pub(in crate::cli) fn files_of(job: &Job) -> impl Iterator<Item = (&Path, &'static str)> {
     let files = job.files.iter();
     files.map(|name| (Path::new(name), "it is read as the job"))
 }
@@ -20,7 +20,7 @@ pub(super) fn files_of(job: &Job) -> impl Iterator<Item = (&Path, &'static str)>
 /// A file that the result must not go into. Found before anything runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the result cannot go into {path}: {why}; name another with -o")]
-pub(super) struct Clash {
+pub(in crate::cli) struct Clash {
     /// The file.
     path: String,
     /// What it is.
@@ -32,7 +32,7 @@ pub(super) struct Clash {
 ///
 /// # Errors
 /// [`Clash`].
-pub(super) fn judge<'a>(
+pub(in crate::cli) fn judge<'a>(
     output: &Output,
     inputs: impl IntoIterator<Item = (&'a Path, &'static str)>,
     sysfs: &Sysfs,
@@ -48,7 +48,7 @@ pub(super) fn judge<'a>(
 ///
 /// # Errors
 /// [`Clash`].
-pub(super) fn judge_folder(
+pub(in crate::cli) fn judge_folder(
     folder: &Path,
     names: &[&str],
     inputs: &[(&Path, &'static str)],

@@ -3,14 +3,17 @@
 //! Called from the collector's thread, about once a second; reactors know nothing of it. stderr may be
 //! closed or full: the run goes on without progress then.
 
-pub use super::progress_line::{History, LineStyle, line};
+mod event;
+pub(in crate::cli) mod line;
+pub(in crate::cli) mod terminal;
 
-use super::terminal;
+pub use line::{History, LineStyle, line};
+
 use crate::record::{Direction, Outcome, Step};
 use crate::report::figures::{self as show, GB_BYTES};
 use crate::report::printable;
 use crate::session::{Observer, Phase, Silent, Snapshot};
-use serde::Serialize;
+use event::{Event, json};
 use std::io::{self, Write};
 
 /// What the user wants to see (`--progress`).
@@ -276,60 +279,6 @@ fn done(step: &Step, (number, count): (usize, usize)) -> String {
     text + "\n"
 }
 
-/// A line of `--progress json`.
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
-    Progress {
-        step: &'a str,
-        step_number: usize,
-        steps_count: usize,
-        phase: &'static str,
-        elapsed_s: f64,
-        total_s: Option<f64>,
-        left_s: Option<f64>,
-        intervals_count: usize,
-        iops: Option<f64>,
-        bytes_per_s: Option<f64>,
-        p50_ns: Option<u64>,
-        p99_ns: Option<u64>,
-        in_flight_count: u64,
-        errors_count: u64,
-    },
-    StepDone {
-        step: &'a str,
-        step_number: usize,
-        steps_count: usize,
-        status: Outcome,
-    },
-}
-
-impl<'a> Event<'a> {
-    fn of(now: &'a Snapshot, left_s: Option<f64>) -> Self {
-        Self::Progress {
-            step: &now.step,
-            step_number: now.step_number,
-            steps_count: now.steps_count,
-            phase: super::progress_line::phase(now.phase),
-            elapsed_s: now.elapsed_s,
-            total_s: now.total_s,
-            left_s,
-            intervals_count: now.intervals_count,
-            iops: now.iops,
-            bytes_per_s: now.bytes_per_s,
-            p50_ns: now.p50_ns,
-            p99_ns: now.p99_ns,
-            in_flight_count: now.in_flight_count,
-            errors_count: now.errors_count,
-        }
-    }
-}
-
-fn json(event: &Event) -> String {
-    let text = serde_json::to_string(event);
-    text.expect("events have string keys and write to memory: nothing can fail") + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -360,7 +309,7 @@ mod tests {
     }
 
     fn step() -> Step {
-        let text = include_str!("../../tests/fixtures/records/normal_read.json");
+        let text = include_str!("../../../tests/fixtures/records/normal_read.json");
         let record: crate::record::Record = serde_json::from_str(text).unwrap();
         record.steps[0].clone()
     }

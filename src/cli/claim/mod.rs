@@ -1,8 +1,10 @@
 //! `lanemark claim` and `lanemark release`: NVMe controllers to SPDK and back to the driver they came from.
 
-use super::exit::Exit;
-use super::listing::{LIST_SCHEMA_VERSION, ListFormat};
-use super::output;
+pub(in crate::cli) mod claimed;
+
+use crate::cli::exit::Exit;
+use crate::cli::listing::{LIST_SCHEMA_VERSION, ListFormat};
+use crate::cli::output;
 use crate::record::{Failure, Warning};
 use crate::session::claim::{
     BadName, Claim, ClaimError, Claimer, HugeChange, Moved, Renamed, State, UserDriver, function_of,
@@ -284,7 +286,7 @@ fn line(moved: &Moved, would: &str, until: &str) -> String {
 }
 
 /// Warns where the name that a device had before its claim leads to another now.
-pub(super) fn warn_of_names(devices: &[Moved]) {
+pub(in crate::cli) fn warn_of_names(devices: &[Moved]) {
     let renamed = devices.iter().flat_map(|moved| &moved.renamed);
     for text in renamed.filter_map(Renamed::danger) {
         output::warn(&Warning {
@@ -297,6 +299,6 @@ pub(super) fn warn_of_names(devices: &[Moved]) {
 }
 
 /// For the verbs that claim for the time of one run.
-pub(super) fn moved_line(moved: &Moved) -> String {
+pub(in crate::cli) fn moved_line(moved: &Moved) -> String {
     line(moved, "", "the run ends").trim_end().to_owned()
 }

@@ -1,13 +1,13 @@
 //! What a word of `lanemark compare` names: a device, or saved records.
 
-use super::saved::{is_folder_of_run, is_json};
+use crate::cli::output::saved::{is_folder_of_run, is_json};
 use crate::spdk::TransportId;
 use crate::sys::whole::read_whole;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Whether an operand names records: files that begin as JSON does, folders of runs, or what ends in `.json`.
-pub(super) fn is_saved(operand: &str) -> bool {
+pub(in crate::cli) fn is_saved(operand: &str) -> bool {
     let first = Path::new(parts(operand)[0]);
     if is_folder_of_run(first) {
         return true;
@@ -20,7 +20,7 @@ pub(super) fn is_saved(operand: &str) -> bool {
 }
 
 /// Whether it is surely no record: a node, or a name of a device that is no path.
-pub(super) fn is_device(name: &str) -> bool {
+pub(in crate::cli) fn is_device(name: &str) -> bool {
     let (device, _) = name.rsplit_once('@').unwrap_or((name, ""));
     let head = device.split(':').next().unwrap_or_default();
     let is_node = |path: &Path| {
@@ -33,7 +33,7 @@ pub(super) fn is_device(name: &str) -> bool {
 }
 
 /// The files of one side. A file whose own name holds a comma is one file.
-pub(super) fn parts(operand: &str) -> Vec<&str> {
+pub(in crate::cli) fn parts(operand: &str) -> Vec<&str> {
     if Path::new(operand).exists() {
         vec![operand]
     } else {

@@ -1,11 +1,11 @@
 //! What `lanemark scale` found, as tables.
 
-use super::listing::{lines, table, text_of};
+use crate::cli::listing::{lines, table, text_of};
 use crate::record::{Outcome, Record, Scale, ScaleRow, Step};
 use crate::report::{figures, printable, step_title};
 
 /// Rows, devices, and what it comes to; nothing of a record without a scale.
-pub(super) fn text(record: &Record) -> String {
+pub(in crate::cli) fn text(record: &Record) -> String {
     let Some(scale) = &record.scale else {
         return String::new();
     };
@@ -81,7 +81,7 @@ fn fields(name: &str, row: &ScaleRow) -> Vec<String> {
 }
 
 /// What is shared, where it is full, what far reactors lose, what binds; nothing of a record without a scale.
-pub(super) fn answer(record: &Record) -> Vec<String> {
+pub(in crate::cli) fn answer(record: &Record) -> Vec<String> {
     let Some(scale) = &record.scale else {
         return Vec::new();
     };

@@ -1,11 +1,13 @@
 //! `lanemark scale`: one device, two, and so on to all at once, against the hop that they share.
 
-use super::exit::Exit;
-use super::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
-use super::output::{self, Output};
-use super::progress::{self, Mode};
-use super::{run, scale_text, signals};
+pub(in crate::cli) mod text;
+
 use crate::backend::DeviceFacts;
+use crate::cli::exit::Exit;
+use crate::cli::line::one_step::{Asked, OneStepError, OneStepFlags, Ready, hand_over};
+use crate::cli::output::{self, Output};
+use crate::cli::progress::{self, Mode};
+use crate::cli::{run, signals};
 use crate::config::{ConfigError, Job, Key, Plan, StepPlan, Word, plan, plan_json, step_json};
 use crate::method::scale::{Ask, ScalePlan, Scaled, measure};
 use crate::reactor::{Control, StopCause};
@@ -75,7 +77,7 @@ pub fn run(args: &ScaleArgs) -> Exit {
         Err(error) => return run::refuse(None, format, &sysfs, error.failure()),
     };
     match measured(args, &job, control, &sysfs) {
-        Ok(record) => hand_over(output, format, &record, || scale_text::text(&record)),
+        Ok(record) => hand_over(output, format, &record, || text::text(&record)),
         Err(error) => run::refuse(Some(output), format, &sysfs, error.failure()),
     }
 }
@@ -316,7 +318,7 @@ fn measured(
         result.steps.clone(),
     );
     record.scale = Some(result.scale);
-    record.answer = scale_text::answer(&record);
+    record.answer = text::answer(&record);
     Ok(record)
 }
 

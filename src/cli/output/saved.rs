@@ -1,6 +1,6 @@
 //! Records read back from disk.
 
-use super::exit::Exit;
+use crate::cli::exit::Exit;
 use crate::method::run_folder::RECORD_FILE;
 use crate::record::{COMPARISON_KIND, Comparison, Failure, Record, SCHEMA_VERSION};
 use crate::sys::whole::{WholeError, read_whole};
