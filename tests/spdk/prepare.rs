@@ -54,7 +54,7 @@ fn an_empty_namespace_is_named_until_it_is_filled() {
     quick(&device, 3, &[&half[..], &["--prepare"]].concat());
     let filled = quick(&device, 0, &[&half[..], CONSENT].concat());
     let note = prepared(&filled);
-    assert!(note.contains(&(32 << 20).to_string()), "{note}");
+    assert!(note.contains("32 MiB"), "{note}");
     assert_eq!(never_written(&filled), None);
     quick(&device, 0, &[&half[..], &["--strict"]].concat());
     let whole = never_written(&quick(&device, 0, &[])).unwrap();
@@ -75,7 +75,7 @@ fn what_is_filled_is_on_the_medium_and_nothing_else_is_touched() {
     // Not a multiple of what is written at once.
     let range = ["--bs", "512", "--offset", "1M", "--size", "3073k"];
     let filled = quick(&target.tcp(NQN), 0, &[CONSENT, &range].concat());
-    assert!(prepared(&filled).contains(&(3073 << 10).to_string()));
+    assert!(prepared(&filled).contains("3073 KiB"));
     let file = std::fs::File::open(&path).unwrap();
     let mut there = vec![0; 32 << 20];
     file.read_exact_at(&mut there, 0).unwrap();

@@ -70,7 +70,7 @@ fn a_sparse_file_is_named_with_its_share_until_it_is_filled() {
         .iter()
         .find(|warning| warning.kind == "prepared")
         .unwrap();
-    assert!(note.text.contains(&(64 << 20).to_string()), "{}", note.text);
+    assert!(note.text.contains("64 MiB"), "{}", note.text);
     assert_eq!(
         never_written(&measured(&format!("run --device {file} {QUICK} --strict"))),
         None

@@ -114,7 +114,7 @@ fn a_namespace_is_driven_by_its_generic_node_and_the_record_says_how() {
         let text = &filled
             .unwrap_or_else(|| panic!("{name}: {warnings:?}"))
             .text;
-        assert!(text.contains("1048576 bytes"), "{name}: {text}");
+        assert!(text.contains("1 MiB of random data"), "{name}: {text}");
     }
 }
 
