@@ -26,6 +26,20 @@ impl Gaps {
         }
     }
 
+    /// Nanoseconds in gaps of at least this long, by the lower bounds of their buckets.
+    #[must_use]
+    pub fn at_least_ns(&self, long_ns: u64) -> u64 {
+        let bounds = (0_u32..).map(|power| match power {
+            0 => 0,
+            _ => 1_u64.checked_shl(power - 1).unwrap_or(u64::MAX),
+        });
+        let long = bounds
+            .zip(self.0)
+            .filter(|(least_ns, _)| *least_ns >= long_ns);
+        long.map(|(least_ns, count)| least_ns.saturating_mul(count))
+            .fold(0, u64::saturating_add)
+    }
+
     /// The buckets that hold something, ascending.
     #[must_use]
     pub fn buckets(&self) -> Vec<PollGap> {
@@ -56,5 +70,19 @@ mod tests {
             .map(|gap| (gap.up_to_ns, gap.count))
             .collect();
         assert_eq!(bounds, [(1, 1), (2, 1), (4, 1), (8, 1), (u64::MAX, 1)]);
+    }
+
+    #[test]
+    fn long_gaps_are_summed_by_what_they_last_at_least() {
+        let mut gaps = Gaps::default();
+        for gap_ns in [0, 1023, 1024, 1500, 4100] {
+            gaps.record(gap_ns);
+        }
+        assert_eq!(gaps.at_least_ns(1024), 1024 + 1024 + 4096);
+        assert_eq!(gaps.at_least_ns(1025), 4096);
+        assert_eq!(gaps.at_least_ns(1 << 40), 0);
+        gaps.record(u64::MAX);
+        gaps.record(u64::MAX);
+        assert_eq!(gaps.at_least_ns(1 << 40), u64::MAX);
     }
 }

@@ -21,10 +21,15 @@ pub struct TeamEnd {
     pub outcomes: Vec<ReactorOutcome>,
     /// Histograms and series over all of them.
     pub collected: Collected,
+    /// Nanoseconds for which nothing of this process ran, as far as its collector can tell: what stopped it
+    /// (a signal, a debugger, a limit of its cgroup, a pause of the whole machine) stopped the reactors too.
+    pub held_ns: u64,
 }
 
 /// How often the collector looks for full intervals, and calls `watch`.
 const COLLECT_EVERY: Duration = Duration::from_millis(50);
+/// A nap that is over so much too late was no nap: a busy CPU delays the collector by far less.
+const HELD_FROM: Duration = Duration::from_millis(100);
 /// From the last reactor's being ready to the common start.
 const START_DELAY_NS: u64 = 200_000;
 
@@ -52,6 +57,7 @@ where
     let mut collector = Collector::new(setups.len());
     let threads_ids = Threads::new(setups.len());
     let mut workers = WorkerWatch::new(setups.len());
+    let mut held_ns = 0;
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let threads: Vec<_> = setups
@@ -74,7 +80,7 @@ where
             })
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::park_timeout(COLLECT_EVERY);
+            held_ns += nap(control);
             drain_ports(&ports, &mut collector);
             if D::Queue::SLEEPS {
                 let measuring = (0..ports.len()).filter(|index| ports[*index].was_swapped());
@@ -101,7 +107,21 @@ where
     Ok(TeamEnd {
         outcomes,
         collected: collector.finish(),
+        held_ns,
     })
+}
+
+/// Waits until it is time to look again. By how many nanoseconds too late it ended, where that was no accident, and
+/// the reactors had begun.
+fn nap(control: &Control) -> u64 {
+    let (had_begun, begun) = (control.start() != 0, std::time::Instant::now());
+    std::thread::park_timeout(COLLECT_EVERY);
+    let late = begun.elapsed().saturating_sub(COLLECT_EVERY);
+    if had_begun && late >= HELD_FROM {
+        u64::try_from(late.as_nanos()).unwrap_or(u64::MAX)
+    } else {
+        0
+    }
 }
 
 /// Takes what is full and gives it back empty.

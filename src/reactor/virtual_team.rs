@@ -80,6 +80,7 @@ where
     Ok(TeamEnd {
         outcomes,
         collected: collector.finish(),
+        held_ns: 0,
     })
 }
 

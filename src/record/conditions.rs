@@ -11,6 +11,11 @@ pub struct Conditions {
     pub devices: Vec<DeviceConditions>,
     /// Each reactor's CPU, once.
     pub cpus: Vec<CpuConditions>,
+    /// Time that CPU limits of cgroups held threads of this process's cgroups back, summed over CPUs, in nanoseconds;
+    /// absent where nothing counts it.
+    pub cgroup_held_back_ns: Option<u64>,
+    /// Why it is absent.
+    pub why_no_cgroup: Option<String>,
 }
 
 /// One device.

@@ -167,6 +167,8 @@ pub mod samples {
         record.steps[0].conditions = Some(Conditions {
             devices: vec![device(write_cache)],
             cpus: Vec::new(),
+            cgroup_held_back_ns: None,
+            why_no_cgroup: None,
         });
         record
     }
@@ -213,6 +215,8 @@ mod tests {
         Conditions {
             devices: of.iter().map(device).collect(),
             cpus: Vec::new(),
+            cgroup_held_back_ns: None,
+            why_no_cgroup: None,
         }
     }
 

@@ -8,6 +8,7 @@ pub mod ata;
 pub mod attach;
 pub mod bind;
 pub mod block;
+pub mod cgroup;
 pub mod cpufreq;
 pub mod diskstats;
 pub mod filesystems;

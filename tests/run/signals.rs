@@ -164,3 +164,40 @@ fn a_process_that_dies_is_reported_in_its_place() {
     assert_eq!(ran.code, 1);
     assert!(ran.record().error.unwrap().text.contains("signal 9"));
 }
+
+/// Whoever stops the process, or takes its CPUs away, changes the figures: they say so.
+#[test]
+fn a_run_that_was_stopped_for_a_while_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    // One polls, the other sleeps in the kernel.
+    for device in ["null", file.to_str().unwrap()] {
+        let words = format!("run --device {device} --runtime 4s --ramp_time 0s");
+        let child = start(&words);
+        std::thread::sleep(Duration::from_millis(1500));
+        // The process that measures is a child of the one that was started.
+        let measures = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+        let measures = measures.unwrap().trim().to_owned();
+        let kill = |signal: &str| {
+            let mut kill = std::process::Command::new("kill");
+            kill.args([signal, &measures]).status().unwrap();
+        };
+        kill("-STOP");
+        std::thread::sleep(Duration::from_millis(700));
+        kill("-CONT");
+        let ran = Ran::of(&child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 0, "{device}: {}", ran.stderr);
+        let warnings = &ran.record().steps[0].warnings;
+        let found = warnings.iter().find(|warning| warning.kind == "stalled");
+        let text = &found
+            .unwrap_or_else(|| panic!("{device}: {warnings:?}"))
+            .text;
+        let told_ms: f64 = text
+            .split_whitespace()
+            .find_map(|word| word.parse().ok())
+            .unwrap();
+        // Gaps are told by the lower bounds of their buckets, a power of two each.
+        assert!((300.0..1500.0).contains(&told_ms), "{device}: {text}");
+    }
+}

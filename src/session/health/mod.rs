@@ -13,6 +13,7 @@ use crate::backend::{DeviceFacts, DeviceKind};
 use crate::record::{Conditions, CpuConditions, DeviceConditions, Health, Step, WriteCache};
 use crate::sysfs::Sysfs;
 use crate::sysfs::absent::Fact;
+use crate::sysfs::cgroup::CpuLimits;
 use crate::sysfs::cpufreq::CpuFiles;
 use others::Counted;
 
@@ -43,6 +44,8 @@ pub(super) struct HealthWatch {
     write_caches: Vec<Result<WriteCache, String>>,
     counted: Vec<Result<Counted, String>>,
     cpus: Vec<(u32, CpuFiles, CpuLook, Option<CpuLook>)>,
+    limits: Fact<CpuLimits>,
+    held_back_ns: (Fact<u64>, Option<Fact<u64>>),
 }
 
 impl HealthWatch {
@@ -69,6 +72,7 @@ impl HealthWatch {
         let mut numbers = cpus.to_vec();
         numbers.sort_unstable();
         numbers.dedup();
+        let limits = CpuLimits::of_self(sysfs);
         let look = |cpu: u32| {
             let files = CpuFiles::of(sysfs, cpu);
             let now = CpuLook::at(&files);
@@ -80,11 +84,14 @@ impl HealthWatch {
             write_caches,
             counted,
             cpus: numbers.into_iter().map(look).collect(),
+            held_back_ns: (held_back(&limits), None),
+            limits,
         }
     }
 
     /// Looks at once after the last I/O at what changes soonest.
     pub(super) fn ended(&mut self) {
+        self.held_back_ns.1 = Some(held_back(&self.limits));
         for (_, files, _, after) in &mut self.cpus {
             *after = Some(CpuLook::at(files));
         }
@@ -125,7 +132,12 @@ impl HealthWatch {
                 why_not_write_cache,
             }
         });
+        let (before, after) = self.held_back_ns;
+        let after = after.unwrap_or_else(|| held_back(&self.limits));
+        let why_no_cgroup = reason(&[&before, &after]);
         let conditions = Conditions {
+            cgroup_held_back_ns: grown(before, after),
+            why_no_cgroup,
             devices: devices.collect(),
             cpus: self.cpus.into_iter().map(cpu).collect(),
         };
@@ -160,7 +172,6 @@ fn cpu((cpu, files, before, after): (u32, CpuFiles, CpuLook, Option<CpuLook>)) -
         &after.package_throttles_count,
     ]);
     let why_no_frequency = reason(&[&before.hz, &after.hz]);
-    let grown = |before: Fact<u64>, after: Fact<u64>| after.ok()?.checked_sub(before.ok()?);
     CpuConditions {
         cpu,
         governor: files.governor().ok(),
@@ -174,6 +185,15 @@ fn cpu((cpu, files, before, after): (u32, CpuFiles, CpuLook, Option<CpuLook>)) -
         ),
         why_no_throttles,
     }
+}
+
+fn held_back(limits: &Fact<CpuLimits>) -> Fact<u64> {
+    limits.as_ref().map_err(Clone::clone)?.held_back_ns()
+}
+
+/// How much a counter grew; `None` where it is not told at both ends, or went back.
+fn grown(before: Fact<u64>, after: Fact<u64>) -> Option<u64> {
+    after.ok()?.checked_sub(before.ok()?)
 }
 
 /// Why the first of them is not known that is not.

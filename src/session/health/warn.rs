@@ -22,6 +22,10 @@ pub(super) fn warnings(step: &Step, conditions: &Conditions) -> Vec<Warning> {
         );
     }
     found.extend(conditions.cpus.iter().filter_map(slowed));
+    // Virtual time stands still with the process.
+    if step.devices.iter().any(|device| device.kind != "sim") {
+        found.extend(held_back(conditions, step.window_s));
+    }
     found
 }
 
@@ -158,6 +162,21 @@ fn slowed(cpu: &CpuConditions) -> Option<Warning> {
     ))
 }
 
+/// A CPU limit that held this process back for a hundredth of the window or more.
+#[allow(clippy::cast_precision_loss)]
+fn held_back(conditions: &Conditions, window_s: f64) -> Option<Warning> {
+    let held_s = conditions.cgroup_held_back_ns? as f64 / 1e9;
+    (held_s > 0.0 && held_s >= window_s / 100.0).then(|| {
+        warning(
+            "cpu-limited",
+            format!(
+                "the CPU limit of its cgroup held this process, or another in there, back for {held_s:.2} s over its CPUs during this step: rates are too low and latencies too long"
+            ),
+            "run it outside of the container, or without a CPU limit (cpu.max, --cpus)",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -289,5 +308,23 @@ mod tests {
             "{}",
             found.text
         );
+    }
+
+    #[test]
+    fn a_cpu_limit_is_named_from_a_hundredth_of_the_window() {
+        let limited = |held_back_ns| Conditions {
+            devices: Vec::new(),
+            cpus: Vec::new(),
+            cgroup_held_back_ns: held_back_ns,
+            why_no_cgroup: None,
+        };
+        let found = |held_back_ns, window_s| held_back(&limited(held_back_ns), window_s);
+        let warning = found(Some(1_500_000_000), 5.0).unwrap();
+        assert_eq!(warning.kind, "cpu-limited");
+        assert!(warning.text.contains("for 1.50 s"), "{}", warning.text);
+        assert!(found(Some(50_000_000), 5.0).is_some());
+        for (held_back_ns, window_s) in [(Some(49_000_000), 5.0), (Some(0), 0.0), (None, 5.0)] {
+            assert_eq!(found(held_back_ns, window_s), None);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! From what the reactors left behind to a step of the record.
 
-use super::doubts::{backlog_warning, failure, uneven_end_warning};
+use super::doubts::{backlog_warning, failure, stalled_warning, uneven_end_warning};
 use super::judge::has_rate;
 use super::mix::mix_checks;
-use crate::backend::DeviceFacts;
+use crate::backend::{DeviceFacts, DeviceKind};
 use crate::config::StepPlan;
 use crate::measure::{CheckInput, ErrorTable, Gaps, LatencyHistogram, StampBound, self_checks};
 use crate::reactor::{Abandoned, ReactorOutcome, StopCause, StreamOutcome, TeamEnd};
@@ -93,6 +93,8 @@ pub(in crate::session) fn assemble(facts: StepFacts<'_>, end: TeamEnd) -> Step {
     ));
     warnings.extend(uneven_end_warning(facts.plan, &end.outcomes));
     warnings.extend(backlog_warning(&end.outcomes, totals.window_ns));
+    let is_simulated = facts.devices.iter().any(|d| d.kind == DeviceKind::Sim);
+    warnings.extend(stalled_warning(&end, totals.window_ns, is_simulated));
     let error = failure(&end.outcomes, &totals, &facts, failed_count);
     let [read, write, trim, writezeroes, flush, probe] = directions;
     Step {

@@ -2,7 +2,7 @@
 
 use super::assemble::{StepFacts, Totals, ios_of};
 use crate::config::StepPlan;
-use crate::reactor::{ReactorOutcome, StopCause};
+use crate::reactor::{ReactorOutcome, StopCause, TeamEnd};
 use crate::record::{Failure, Warning};
 
 /// The warning that arrivals were not kept up with.
@@ -67,6 +67,37 @@ pub(in crate::session) fn backlog_warning(
             "{count} arrivals were still waiting at the end, the oldest for {oldest_ms:.1} ms: the device does not keep up with the rate"
         ),
         next_step: "lower rate_iops, or raise iodepth if the device can take more at once"
+            .to_owned(),
+    })
+}
+
+/// A gap between polls of this length is none of the device's nor of the loop's: 2^23 ns, a bound of a bucket.
+const LONG_GAP_NS: u64 = 1 << 23;
+
+/// Reactors that were stopped, or whose CPUs were taken away, for a hundredth of the window or more. What sleeps in
+/// the kernel shows no gaps: there only what stopped the whole process is seen. `is_simulated` devices leap in time.
+#[allow(clippy::cast_precision_loss)]
+pub(in crate::session) fn stalled_warning(
+    end: &TeamEnd,
+    window_ns: u64,
+    is_simulated: bool,
+) -> Option<Warning> {
+    if is_simulated {
+        return None;
+    }
+    let gaps = end.outcomes.iter().map(|o| o.gaps.at_least_ns(LONG_GAP_NS));
+    let stalled_ns = gaps.max().unwrap_or(0).max(end.held_ns);
+    if stalled_ns == 0 || stalled_ns < window_ns / 100 {
+        return None;
+    }
+    Some(Warning {
+        kind: "stalled".to_owned(),
+        text: format!(
+            "this process was kept from running for at least {:.0} ms of a window of {:.0} ms: rates are too low and latencies too long by that",
+            stalled_ns as f64 / 1e6,
+            window_ns as f64 / 1e6
+        ),
+        next_step: "measure on CPUs of its own: no CPU limit (cgroup, container, virtual machine), no debugger, no other work"
             .to_owned(),
     })
 }
