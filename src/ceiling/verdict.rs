@@ -365,9 +365,12 @@ fn device_bound(evidence: &Evidence<'_>, shares: &[ShareOfCeiling]) -> Option<Ve
     ))
 }
 
-/// The text where a direction's datasheet lies above the best case of the links.
+/// The text where a direction's datasheet lies above the best case of the links, and these are real ones.
 #[must_use]
 pub fn unreachable(evidence: &Evidence<'_>, name: &str) -> Option<String> {
+    if evidence.unseen.iter().any(|unseen| unseen.is_invented) {
+        return None;
+    }
     let ceilings = direction(evidence, name)?;
     let (link, sheet) = (ceilings.link.as_ref()?, ceilings.datasheet.as_ref()?);
     let (most, promised) = (link.rate?.high_bytes_per_s, sheet.rate?.low_bytes_per_s);

@@ -14,7 +14,7 @@ pub enum Exit {
     Usage,
     /// The guard refused to write.
     Refused,
-    /// Data read back are not those written.
+    /// Data read back are not those written. Kept for that: nothing compares data yet.
     Mismatch,
     /// A criterion the user set was not met.
     Criterion,

@@ -93,6 +93,9 @@ pub struct Unseen {
     pub name: String,
     /// Why nothing can be told of it.
     pub why: String,
+    /// The links that are shown are made up as well, as those of virtual machines are: they promise nothing.
+    #[serde(default)]
+    pub is_invented: bool,
 }
 
 /// Something wrong with a link.

@@ -3,7 +3,7 @@
 use crate::guard_tree::{Tree, fixture};
 use lanemark::ceiling::evidence::Evidence;
 use lanemark::ceiling::verdict::judge;
-use lanemark::record::{DevicePath, Unseen, VerdictKind};
+use lanemark::record::{DevicePath, PathFindingKind, Unseen, VerdictKind};
 use lanemark::session::path::{Moved, Workload, all_devices, ceilings, loads, named_device};
 
 fn one(tree: &Tree, name: &str) -> DevicePath {
@@ -310,6 +310,15 @@ fn links_of_a_virtual_machine_are_not_the_hosts() {
         assert_eq!(judged(bytes_per_s, &[]).kind, bare_metal);
         assert_eq!(judged(bytes_per_s, unseen).kind, guest);
     }
+    // A link that is made up keeps no drive from its datasheet.
+    let guest = fixture("p3700-gen2-slot.tree");
+    let kinds = |tree: &Tree| -> Vec<PathFindingKind> {
+        let findings = one(tree, "/dev/nvme0n1").findings;
+        findings.iter().map(|finding| finding.kind).collect()
+    };
+    assert!(kinds(&guest).contains(&PathFindingKind::DatasheetUnreachable));
+    guest.file("proc/cpuinfo", "flags\t\t: fpu tsc hypervisor\n");
+    assert!(!kinds(&guest).contains(&PathFindingKind::DatasheetUnreachable));
     // Where no link is seen anyway, what hides it is said already.
     let bare = fixture("virtio-guest.tree");
     let disk = one(&bare, "/dev/vda");

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
     version = crate::cli::version::SHORT,
     long_version = crate::cli::version::long(),
     arg_required_else_help = true,
-    after_help = "Reading is the default: nothing is written to a device unless --allow-write names it.\nExit codes: 0 ok, 1 I/O or run error, 2 usage or job file, 3 refused by the guard, 4 data mismatch, 5 criterion not met, 130 interrupted."
+    after_help = "Reading is the default: nothing is written to a device unless --allow-write names it.\nExit codes: 0 ok, 1 I/O or run error, 2 usage or job file, 3 refused by the guard, 4 (kept for data mismatch), 5 criterion not met, 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.

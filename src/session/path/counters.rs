@@ -82,6 +82,7 @@ impl Counts {
             Err(why) => self.unseen.push(Unseen {
                 name: format!("the drive's link error counters at {at}"),
                 why,
+                is_invented: false,
             }),
         }
     }

@@ -199,7 +199,11 @@ impl SeenPath {
         // The ports of a virtual machine are its maker's invention, whatever speed they show. The flag is x86's.
         let is_virtual_machine = cpu_flags(sysfs).is_ok_and(|flags| flags.contains("hypervisor"));
         if is_virtual_machine && !path.links.is_empty() {
-            path.hide("this machine", "a virtual one: the host's links are hidden");
+            path.record.unseen.push(Unseen {
+                name: "this machine".to_owned(),
+                why: "a virtual one: the host's links are hidden".to_owned(),
+                is_invented: true,
+            });
         }
         path.find_narrowest();
         path
@@ -256,6 +260,7 @@ impl SeenPath {
         self.record.unseen.push(Unseen {
             name: name.to_owned(),
             why: why.to_owned(),
+            is_invented: false,
         });
     }
 

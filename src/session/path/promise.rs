@@ -4,9 +4,12 @@ use super::SeenPath;
 use crate::record::{PathFindingKind, RateBand};
 
 /// Adds a finding where even the best case of a link is below the datasheet. Of a card with several
-/// controllers only the links above its own switch carry all of it.
+/// controllers only the links above its own switch carry all of it. Links that are made up refuse nobody.
 pub(super) fn check(path: &mut SeenPath) {
     let Some(drive) = path.drive else { return };
+    if path.record.unseen.iter().any(|unseen| unseen.is_invented) {
+        return;
+    }
     let count = path.links.len();
     let shared = if drive.controllers > 1 {
         count.saturating_sub(1)
