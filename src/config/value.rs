@@ -449,9 +449,12 @@ fn zones(text: &str) -> Result<Distribution, Why> {
     }
 }
 
+/// The key of 8 bytes in a block of 512 leaves no more.
+const COMPRESSIBLE_MOST_PCT: f64 = 98.0;
+
 /// `data`.
 pub(super) fn data(text: &str) -> Result<DataPattern, Why> {
-    const ALLOWED: &str = "random, zero, fixed:DEADBEEF (eight hexadecimal digits), compressible:50% (more than 0, less than 100)";
+    const ALLOWED: &str = "random, zero, fixed:DEADBEEF (eight hexadecimal digits), compressible:50% (more than 0, at most 98: each block has a key of its own)";
     present(text, ALLOWED)?;
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     let digits = rest.strip_prefix("0x").unwrap_or(rest);
@@ -465,7 +468,7 @@ pub(super) fn data(text: &str) -> Result<DataPattern, Why> {
             }
         }
         ("compressible", _) => match percent(rest) {
-            Ok(share_pct) if share_pct > 0.0 && share_pct < 100.0 => {
+            Ok(share_pct) if share_pct > 0.0 && share_pct <= COMPRESSIBLE_MOST_PCT => {
                 return Ok(DataPattern::Compressible(share_pct));
             }
             _ => {}

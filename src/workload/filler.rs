@@ -17,8 +17,8 @@ const WORDS_MAX: usize = PIECE_BYTES_MAX / WORD_BYTES;
 ///   a count, so no two blocks of a stream are alike, nor are their parts: there is nothing for
 ///   deduplication to find, within a block or across, nor for compression. A stamp that changes only a
 ///   few bytes would not do: a device that compresses several blocks together would see the repeats.
-/// - `Compressible`: the same, and then the last share of each piece is zero, in whole words; the key
-///   always stays.
+/// - `Compressible`: the same, and then the last share of each piece is zero, in whole words; what is rounded off
+///   one piece the next makes up for, so that the share comes out. The key always stays.
 /// - `Zero`, `Fixed`: written once by [`Filler::initial`]; again before each write only where the stream
 ///   also reads, because a read leaves the device's data in the buffer.
 ///
@@ -39,6 +39,8 @@ enum Fill {
         pool: Box<[u64]>,
         next_key: u64,
         zero_ratio: f64,
+        /// Zero words that rounding has kept back so far, below one.
+        owed_words: f64,
     },
 }
 
@@ -52,6 +54,7 @@ impl Filler {
                 pool: (0..2 * WORDS_MAX).map(|_| random.bits()).collect(),
                 next_key: purpose_seed(spec.seed, Purpose::Data),
                 zero_ratio: (zero_pct / 100.0).clamp(0.0, 1.0),
+                owed_words: 0.0,
             }
         };
         Self {
@@ -96,12 +99,17 @@ impl Filler {
                 pool,
                 next_key,
                 zero_ratio,
+                owed_words,
             } => {
                 for block in buffer.chunks_mut(self.logical_block_bytes) {
                     for piece in block.chunks_mut(PIECE_BYTES_MAX) {
                         let key = mix64(*next_key);
                         *next_key = next_key.wrapping_add(1);
-                        fill_piece(piece, key, pool, *zero_ratio);
+                        let words = piece.len() / WORD_BYTES;
+                        let wanted = (words as f64).mul_add(*zero_ratio, *owed_words);
+                        let zero_words = (wanted as usize).min(words.saturating_sub(1));
+                        *owed_words = (wanted - zero_words as f64).min(1.0);
+                        fill_piece(piece, key, pool, zero_words);
                     }
                 }
             }
@@ -110,9 +118,7 @@ impl Filler {
 }
 
 /// One pass over the piece, in words, that the compiler turns into vector instructions.
-fn fill_piece(piece: &mut [u8], key: u64, pool: &[u64], zero_ratio: f64) {
-    let words = piece.len() / WORD_BYTES;
-    let zero_words = ((words as f64 * zero_ratio) as usize).min(words.saturating_sub(1));
+fn fill_piece(piece: &mut [u8], key: u64, pool: &[u64], zero_words: usize) {
     let (random, zero) = piece.split_at_mut(piece.len() - zero_words * WORD_BYTES);
     let from = key as usize % WORDS_MAX;
     let (whole, tail) = random.as_chunks_mut::<WORD_BYTES>();

@@ -190,7 +190,7 @@ const BAD_VALUES: &[(&str, &str)] = &[
     ),
     (
         "data: fixed:xyz, rw: write",
-        "data: `fixed:xyz` is not a data pattern; allowed: random, zero, fixed:DEADBEEF (eight hexadecimal digits), compressible:50% (more than 0, less than 100)",
+        "data: `fixed:xyz` is not a data pattern; allowed: random, zero, fixed:DEADBEEF (eight hexadecimal digits), compressible:50% (more than 0, at most 98: each block has a key of its own)",
     ),
     (
         "random_distribution: 'zipf:1'",
