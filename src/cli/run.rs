@@ -47,7 +47,7 @@ pub(super) enum RunError {
     Overwrite(#[from] UnknownSignature),
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    #[error("--resume: {0}")]
+    #[error("{0}")]
     Words(String),
 }
 
@@ -151,6 +151,10 @@ fn loaded(args: &RunArgs) -> Result<Job, RunError> {
         Some(path) => Some(suites::load(args, path)?),
         None => quick::job(args)?,
     };
+    if let Some(set) = args.set.first().filter(|_| args.job.is_none()) {
+        let text = format!("--set {set}: there is no job file; give the key as a flag of its name");
+        return Err(RunError::Words(text));
+    }
     if args.quick {
         let job = file.get_or_insert_with(Job::of_flags);
         job.quick = Some(QUICK_WINDOW);

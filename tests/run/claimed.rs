@@ -20,6 +20,7 @@ fn what_cannot_be_claimed_is_refused_before_anything_is_measured() {
             "--device 0000:ff:1f.7 --dry-run".to_owned(),
             "no such PCI device",
         ),
+        ("--device null".to_owned(), "the null device needs no claim"),
         (
             "--device null --backend uring".to_owned(),
             "--claim is for SPDK",

@@ -303,3 +303,17 @@ fn an_option_of_fio_is_told_what_stands_in_its_place() {
         );
     }
 }
+
+/// A value that nothing takes is no value: there is no file whose variable or key it could set.
+#[test]
+fn a_set_without_a_job_file_is_refused_by_name() {
+    for words in ["run --device null --set a=1", "run --set iodepth=4"] {
+        let ran = Ran::of(&lanemark(words).output().unwrap());
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("there is no job file"),
+            "{}",
+            ran.stderr
+        );
+    }
+}

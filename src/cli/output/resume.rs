@@ -35,7 +35,7 @@ pub(in crate::cli) fn resumed(args: &RunArgs) -> Result<(RunArgs, Option<RunMark
         },
         _ => {
             let why = format!("the command line in {} is not one of a run", path.display());
-            return Err(RunError::Words(why));
+            return Err(RunError::Words(format!("--resume: {why}")));
         }
     };
     let job = stored.job.map(|job| {

@@ -58,6 +58,17 @@ pub fn claimable(name: &str) -> bool {
     name.starts_with('/')
 }
 
+/// What no kernel's driver holds, by its name.
+fn without_driver(name: &str) -> Option<&'static str> {
+    let word = name.split(':').next()?;
+    Some(match word {
+        "null" => "the null device",
+        "sim" => "a simulated device",
+        "scratch" => "a scratch file",
+        _ => return None,
+    })
+}
+
 /// The function that a name means.
 ///
 /// # Errors
@@ -73,6 +84,10 @@ pub fn function_of(machine: &Machine<'_>, state: &State, name: &str) -> Result<B
             name: name.to_owned(),
             what: "a device of the network",
         });
+    }
+    if let Some(what) = without_driver(name) {
+        let name = name.to_owned();
+        return Err(BadName::NoNeed { name, what });
     }
     let path = Path::new(name);
     let device = match resolve(machine, path) {
