@@ -3,8 +3,10 @@
 use super::host::HostEvidence;
 use super::plateau::Plateau;
 use super::share::{LinkLoad, Measured};
-use super::verdict::LIKELY_PCT;
 use crate::record::{Ceilings, CounterDelta, LinkChange, Unseen};
+
+/// From here on a link is suspected.
+pub(super) const LIKELY_PCT: f64 = 75.0;
 
 /// Several devices, alone and all at once.
 #[derive(Debug, Clone, PartialEq)]

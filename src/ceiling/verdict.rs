@@ -1,7 +1,8 @@
 //! What bound a result. The rules are documented in README.md of this folder; they are tried in that order.
 
 use super::evidence::{
-    Evidence, Members, curve_and_host, done, fullest, fullest_of_each, is_below_links, kept,
+    Evidence, LIKELY_PCT, Members, curve_and_host, done, fullest, fullest_of_each, is_below_links,
+    kept,
 };
 use super::host::HostEvidence;
 use super::plateau::Plateau;
@@ -12,8 +13,6 @@ use crate::record::{
 
 /// From here on a limit counts as reached.
 pub const BOUND_PCT: f64 = 90.0;
-/// From here on a link is suspected.
-pub const LIKELY_PCT: f64 = 75.0;
 /// Above this a link carries more than it can.
 pub const IMPOSSIBLE_PCT: f64 = 100.5;
 /// Members together below this share of what they do alone hold each other up: what is between binds.
