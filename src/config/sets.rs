@@ -52,7 +52,7 @@ impl Settings {
 /// Sets what is no variable: `KEY` in the job or its defaults, `STEP.KEY` in the step of that name.
 ///
 /// # Errors
-/// [`ConfigError::UnknownKey`] for what is none of these.
+/// [`ConfigError::UnknownKey`] for what is none of these, [`ConfigError::Value`] for a default that no step would take.
 pub(super) fn apply(job: &mut Job, settings: &Settings) -> Result<(), ConfigError> {
     for entry in settings.entries.iter().filter(|entry| !entry.is_used) {
         let word = Word {
@@ -60,6 +60,15 @@ pub(super) fn apply(job: &mut Job, settings: &Settings) -> Result<(), ConfigErro
             at: At::Set,
         };
         let (name, word) = (entry.name.as_str(), &word);
+        if job.steps.iter().all(|step| gives(step, name)) && !job.steps.is_empty() {
+            return Err(refuse(
+                name,
+                format!(
+                    "every step gives it itself: give --set STEP.{name}={}, or the key as a flag, which holds for every step",
+                    entry.value
+                ),
+            ));
+        }
         let is_done = set_job(job, name, word) || set_step_key(&mut job.defaults, name, word) || {
             let parts = name
                 .match_indices('.')
@@ -88,6 +97,19 @@ pub(super) fn apply(job: &mut Job, settings: &Settings) -> Result<(), ConfigErro
         }
     }
     Ok(())
+}
+
+/// Whether a step has this key of its own, so that a default gives way.
+fn gives(step: &Step, name: &str) -> bool {
+    let swept = || step.sweep.iter().flat_map(|sweep| &sweep.entries);
+    match (name, Key::of(name)) {
+        ("streams", _) => step.streams.is_some(),
+        ("repeat", _) => step.repeat.is_some(),
+        (_, Some(key)) => {
+            step.keys.contains_key(&key) || swept().any(|(of, _)| Key::of(&of.text) == Some(key))
+        }
+        _ => false,
+    }
 }
 
 fn refuse(name: &str, why: String) -> ConfigError {

@@ -264,6 +264,26 @@ steps:
     }
 }
 
+/// A default that gives way in every step would change nothing, and nobody would know.
+#[test]
+fn a_set_that_no_step_takes_is_refused() {
+    let yaml = "
+device: x
+steps:
+  - { name: one, iodepth: 2, bs: 8k }
+  - { name: two, rw: randread, sweep: { iodepth: [1, 2] } }
+";
+    let error = loaded(yaml, &[], &["iodepth=4"]).unwrap_err().to_string();
+    assert!(
+        error.contains("--set iodepth: every step gives it itself"),
+        "{error}"
+    );
+    assert!(error.contains("--set STEP.iodepth=4"), "{error}");
+    for taken in ["bs=4k", "rw=read", "one.iodepth=4", "runtime=1s"] {
+        assert!(loaded(yaml, &[], &[taken]).is_ok(), "{taken}");
+    }
+}
+
 /// A folder of job files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
