@@ -63,6 +63,8 @@ pub struct Evidence<'a> {
     pub ceilings: Option<&'a Ceilings>,
     /// The load of each link, host side first.
     pub links: &'a [LinkLoad],
+    /// What was in flight, of all that ended in the window: so much of the load may have crossed the links before.
+    pub in_flight_ratio: f64,
     /// Controllers that are not the device itself.
     pub between: &'a [Between],
     /// Parts of the way that cannot be seen.

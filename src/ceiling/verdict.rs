@@ -106,10 +106,12 @@ fn link_errors(error: &CounterDelta) -> Verdict {
 }
 
 fn distrusted(evidence: &Evidence<'_>, _: &[ShareOfCeiling]) -> Option<Verdict> {
+    // What waited below the link when the window began came on top of what the link carried in it.
+    let certain = 1.0 - evidence.in_flight_ratio.clamp(0.0, 1.0);
     let link = evidence
         .links
         .iter()
-        .find(|link| link.least_pct > IMPOSSIBLE_PCT)?;
+        .find(|link| link.least_pct * certain > IMPOSSIBLE_PCT)?;
     let why = format!(
         "{} {:.0} % of the most that {} can carry ({}): what is told of this link is wrong",
         done(evidence),

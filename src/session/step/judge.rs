@@ -94,6 +94,7 @@ fn evidence_of<'a>(
         write: step.write.as_ref().map(measured),
         ceilings: Some(&step.ceilings),
         links: &parts.links,
+        in_flight_ratio: in_flight_ratio(step),
         between: &parts.between,
         unseen: &parts.unseen,
         changes: &parts.changes,
@@ -109,6 +110,14 @@ fn evidence_of<'a>(
         has_rate: has_rate(plan),
         is_overloaded: step.warnings.iter().any(|one| one.kind == OVERLOAD),
     }
+}
+
+/// What was in flight of what ended in the window. Nothing that ended: nothing is certain.
+#[allow(clippy::cast_precision_loss)]
+fn in_flight_ratio(step: &Step) -> f64 {
+    let directions = [&step.read, &step.write].into_iter().flatten();
+    let ios_count: u64 = directions.map(|direction| direction.ios_count).sum();
+    step.depth.in_flight_mean / ios_count.max(1) as f64
 }
 
 /// Whether arrivals limit what the reactors do.
