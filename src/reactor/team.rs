@@ -9,6 +9,7 @@ use crate::backend::{Device, Queue, QueueSpec};
 use crate::clock::{Clock, Tick};
 use crate::measure::{Collected, Collector, IntervalPort};
 use crate::request::Op;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +22,7 @@ pub struct TeamEnd {
     pub outcomes: Vec<ReactorOutcome>,
     /// Histograms and series over all of them.
     pub collected: Collected,
-    /// Nanoseconds for which nothing of this process ran, as far as its collector can tell: what stopped it
+    /// Nanoseconds of the window for which nothing of this process ran, as far as its collector can tell: what stopped it
     /// (a signal, a debugger, a limit of its cgroup, a pause of the whole machine) stopped the reactors too.
     pub held_ns: u64,
 }
@@ -57,7 +58,7 @@ where
     let mut collector = Collector::new(setups.len());
     let threads_ids = Threads::new(setups.len());
     let mut workers = WorkerWatch::new(setups.len());
-    let mut held_ns = 0;
+    let mut held: Vec<Range<u64>> = Vec::new();
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let threads: Vec<_> = setups
@@ -80,7 +81,7 @@ where
             })
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            held_ns += nap(control);
+            held.extend(nap(clock));
             drain_ports(&ports, &mut collector);
             if D::Queue::SLEEPS {
                 let measuring = (0..ports.len()).filter(|index| ports[*index].was_swapped());
@@ -105,23 +106,38 @@ where
         .iter()
         .for_each(|outcome| collector.add(&outcome.last_interval));
     Ok(TeamEnd {
+        held_ns: within_window(&outcomes, &held),
         outcomes,
         collected: collector.finish(),
-        held_ns,
     })
 }
 
-/// Waits until it is time to look again. By how many nanoseconds too late it ended, where that was no accident, and
-/// the reactors had begun.
-fn nap(control: &Control) -> u64 {
-    let (had_begun, begun) = (control.start() != 0, std::time::Instant::now());
+/// Waits until it is time to look again. The time by which that ended too late, where that was no accident, in
+/// nanoseconds of the clock.
+fn nap<C: Clock>(clock: &C) -> Option<Range<u64>> {
+    let begun = std::time::Instant::now();
     std::thread::park_timeout(COLLECT_EVERY);
     let late = begun.elapsed().saturating_sub(COLLECT_EVERY);
-    if had_begun && late >= HELD_FROM {
-        u64::try_from(late.as_nanos()).unwrap_or(u64::MAX)
-    } else {
-        0
-    }
+    (late >= HELD_FROM).then(|| {
+        let end_ns = clock.to_ns(clock.now().0);
+        let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        end_ns.saturating_sub(late_ns)..end_ns
+    })
+}
+
+/// How much of these times lies in the window.
+fn within_window(outcomes: &[ReactorOutcome], times: &[Range<u64>]) -> u64 {
+    let start_ns = outcomes
+        .iter()
+        .map(|o| o.window_start_ns)
+        .min()
+        .unwrap_or(0);
+    let end_ns = outcomes.iter().map(|o| o.window_end_ns).max().unwrap_or(0);
+    let inside = |time: &Range<u64>| {
+        let end_ns = time.end.min(end_ns);
+        end_ns.saturating_sub(time.start.max(start_ns))
+    };
+    times.iter().map(inside).sum()
 }
 
 /// Takes what is full and gives it back empty.

@@ -165,6 +165,23 @@ fn a_process_that_dies_is_reported_in_its_place() {
     assert!(ran.record().error.unwrap().text.contains("signal 9"));
 }
 
+/// A run whose measuring process stands still for 700 ms, from so long after its start.
+fn stopped(words: &str, after: Duration) -> Ran {
+    let child = start(words);
+    std::thread::sleep(after);
+    // The process that measures is a child of the one that was started.
+    let measures = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+    let measures = measures.unwrap().trim().to_owned();
+    let kill = |signal: &str| {
+        let mut kill = std::process::Command::new("kill");
+        kill.args([signal, &measures]).status().unwrap();
+    };
+    kill("-STOP");
+    std::thread::sleep(Duration::from_millis(700));
+    kill("-CONT");
+    Ran::of(&child.wait_with_output().unwrap())
+}
+
 /// Whoever stops the process, or takes its CPUs away, changes the figures: they say so.
 #[test]
 fn a_run_that_was_stopped_for_a_while_says_so() {
@@ -173,20 +190,8 @@ fn a_run_that_was_stopped_for_a_while_says_so() {
     std::fs::write(&file, vec![7; 1 << 20]).unwrap();
     // One polls, the other sleeps in the kernel.
     for device in ["null", file.to_str().unwrap()] {
-        let words = format!("run --device {device} --runtime 4s --ramp_time 0s");
-        let child = start(&words);
-        std::thread::sleep(Duration::from_millis(1500));
-        // The process that measures is a child of the one that was started.
-        let measures = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
-        let measures = measures.unwrap().trim().to_owned();
-        let kill = |signal: &str| {
-            let mut kill = std::process::Command::new("kill");
-            kill.args([signal, &measures]).status().unwrap();
-        };
-        kill("-STOP");
-        std::thread::sleep(Duration::from_millis(700));
-        kill("-CONT");
-        let ran = Ran::of(&child.wait_with_output().unwrap());
+        let words = format!("run --device {device} --runtime 2500ms --ramp_time 0s");
+        let ran = stopped(&words, Duration::from_millis(1200));
         assert_eq!(ran.code, 0, "{device}: {}", ran.stderr);
         let warnings = &ran.record().steps[0].warnings;
         let found = warnings.iter().find(|warning| warning.kind == "stalled");
@@ -200,4 +205,15 @@ fn a_run_that_was_stopped_for_a_while_says_so() {
         // Gaps are told by the lower bounds of their buckets, a power of two each.
         assert!((300.0..1500.0).contains(&told_ms), "{device}: {text}");
     }
+    // In the ramp it has changed nothing that was measured: less is told than the stop took, or nothing.
+    let ran = stopped(
+        "run --device null --runtime 500ms --ramp_time 3s",
+        Duration::from_millis(1000),
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let warnings = &ran.record().steps[0].warnings;
+    let is_told = |warning: &lanemark::record::Warning| {
+        warning.kind == "stalled" && warning.text.contains("at least 7")
+    };
+    assert!(!warnings.iter().any(is_told), "{warnings:?}");
 }

@@ -170,7 +170,7 @@ fn held_back(conditions: &Conditions, window_s: f64) -> Option<Warning> {
         warning(
             "cpu-limited",
             format!(
-                "the CPU limit of its cgroup held this process, or another in there, back for {held_s:.2} s over its CPUs during this step: rates are too low and latencies too long"
+                "the CPU limit of its cgroup held this process, or another in there, back for {held_s:.2} s over its CPUs during this step, its ramp included: rates may be too low and latencies too long"
             ),
             "run it outside of the container, or without a CPU limit (cpu.max, --cpus)",
         )
