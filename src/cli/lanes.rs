@@ -266,11 +266,16 @@ fn measured(
     let last = report.measurements.last().map(|one| &one.step);
     // A signal may have cut a window that is evidence only, and no step of the report.
     report.status = match last {
-        Some(step) if session.control.cause() < StopCause::Signal => step.status,
+        Some(step) if !is_signalled(session.control.cause()) => step.status,
         _ => Outcome::Interrupted,
     };
     report.error = last.and_then(|step| step.error.clone());
     Ok(())
+}
+
+/// A device that is gone ends a measurement as well, and is a failure.
+const fn is_signalled(cause: StopCause) -> bool {
+    matches!(cause, StopCause::Signal | StopCause::Abort)
 }
 
 /// All steps as one plan, for what has to look at them beforehand.

@@ -198,3 +198,24 @@ fn unlike_media_at_like_rates_are_capped_by_their_platform() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--media names 1"), "{}", ran.stderr);
 }
+
+/// What waited below a hop when the window began is no proof that the hop carries more than it says.
+#[test]
+fn a_short_window_does_not_make_a_full_hop_a_liar() {
+    let devices: String = (1..=3)
+        .map(|seed| format!(" sim:hop=hba:250M,cap_bytes_per_s=100M,seed={seed}"))
+        .collect();
+    let (code, report) = lanes(&format!("--measure{devices}"));
+    assert_eq!(code, 0);
+    for lane in &report.measurements {
+        let verdict = &lane.step.verdict;
+        assert_ne!(verdict.kind, VerdictKind::LinkDataDistrusted, "{verdict:?}");
+    }
+}
+
+/// A device that goes is a failure; nobody has interrupted anything.
+#[test]
+fn a_device_that_goes_fails_the_measurement() {
+    let (code, report) = lanes("sim:gone_after=3000 --measure --runtime 200ms");
+    assert_eq!((code, report.status), (1, Outcome::Failed));
+}

@@ -179,6 +179,7 @@ fn measured(page: &mut Page, measurement: &LaneMeasurement) {
         rows.push(Row::new(std::mem::take(&mut label), show::burnt(burn)));
     }
     rows.extend(measured_rows(&measurement.step));
+    rows.extend(super::details::warnings(&measurement.step.warnings));
     page.rows(&rows);
 }
 
